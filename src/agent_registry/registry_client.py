@@ -15,7 +15,10 @@ _OK: Final = 200
 _NOT_MODIFIED: Final = 304
 _NOT_FOUND: Final = 404
 _MAX_ETAG_CHARS: Final = 1000
-_FIELDS: Final = ("agent_id", "name", "description", "url", "runtime_config")
+_FIELDS: Final = (
+    *("agent_id", "name", "description", "url", "runtime_config"),
+    *("is_public", "skills", "rag_configs", "rag_ids"),
+)
 """The fields of a record that are read; the others are dropped."""
 _ADVICE: Final[Mapping[int, str]] = {
     401: "it refuses the key, or needs one",

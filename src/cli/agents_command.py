@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from urllib.parse import quote
 
 import click
 import msgspec
@@ -82,8 +83,14 @@ def list_(config: str | None, as_json: bool) -> None:
 @click.argument("name")
 @_config_option
 def show(name: str, config: str | None) -> None:
-    """Print the definition of the agent NAME as JSON, with all defaults. Needs no running daemon."""
-    say_json(msgspec.json.encode(_one_of(_hosted(config).agents, name)))
+    """Print the definition of the agent NAME as JSON, with all defaults. Needs no running daemon, except for an agent
+    of the registry that the daemon itself serves.
+    """
+    hosted = _hosted(config)
+    if name not in hosted.agents and name in _checkable(hosted):  # only the daemon has it
+        say_json(msgspec.json.encode(operator_request("GET", f"/registry/{quote(name, safe='')}")))
+    else:
+        say_json(msgspec.json.encode(_one_of(hosted.agents, name)))
 
 
 @command.command(short_help="Resolve prompts, models and tools of agents.")
@@ -91,9 +98,10 @@ def show(name: str, config: str | None) -> None:
 @_json_option
 def check(name: str | None, as_json: bool) -> None:
     """Let the running daemon resolve the prompts, models and tools of the agent NAME, or of all agents of its settings
-    file. Asks no model. Exits with 1 if an agent cannot run, or if the daemon rejected the current configuration.
+    file and of the registry that it serves. Asks no model. Exits with 1 if an agent cannot run, or if the daemon
+    rejected the current configuration.
     """
-    results, refused = run(_check(list(_hosted(None).agents) if name is None else [name]))
+    results, refused = run(_check(_checkable(_hosted(None)) if name is None else [name]))
     if as_json:
         say_json(msgspec.json.encode(results))
     for agent, result in ({} if as_json else results).items():
@@ -111,6 +119,11 @@ def check(name: str | None, as_json: bool) -> None:
     for problem in refused:
         say(problem, err=True)
     sys.exit(bool(refused) or any("error" in result for result in results.values()))
+
+
+def _checkable(hosted: "HostedAgents") -> list[str]:
+    """The agents whose definitions are here or in the daemon."""
+    return [*hosted.agents, *(name for name, state in hosted.absent if state not in _NOT_HOSTED)]
 
 
 async def _check(names: Sequence[str]) -> tuple[dict[str, Any], Sequence[str]]:

@@ -65,6 +65,7 @@ _COMMANDS: Final = {
     "jobs": ("jobs_command", "command", "List, show and cancel the jobs of deployments."),
     "prompts": ("prompts_command", "command", "Show a prompt that hosted agents use, and its source."),
     "providers": ("providers_command", "command", "List and check the providers: keys, models, prices."),
+    "ui": ("ui_command", "command", "Open the dashboard in a browser, signed in."),
     "stubs": ("stubs_command", "command", "Write the tools as typed Python functions."),
     "reload": ("operator_commands", "reload", "Reload the daemon's configuration."),
     "stop": ("operator_commands", "stop", "Stop the daemon gracefully."),

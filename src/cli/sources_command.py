@@ -18,6 +18,7 @@ from .operator_client import operator_request
 from .settings_file import SettingsFile, find_settings_file
 from .shell_completions import complete_source
 from .source_add_command import add, refused_server
+from .sources_login_command import login, logout
 from .status_command import cell
 from .terminal_output import say, say_json
 
@@ -102,6 +103,8 @@ def approve(name: str, tool: str | None) -> None:
 
 
 command.add_command(add)
+command.add_command(login)
+command.add_command(logout)
 
 
 @command.command(short_help="Remove a source.")
@@ -138,12 +141,14 @@ async def _check(sources: Mapping[str, Any], state_dir: Path) -> dict[str, dict[
 
 def _print(source: str, report: Mapping[str, Any]) -> None:
     if report["problem"] is not None:
-        say(f"{source}: {report['problem']}")
+        say(f"{source}: {report['problem'].removeprefix(f'{source}: ')}")
         return
     for kind in ("quarantined", "omitted", "repaired"):
         for note in report["notes"]:
             if note["kind"] == kind:
                 say(f"{source}: {kind}: {note['where']}: {note['what']}")
+                for line in note["diff"].splitlines():
+                    say(f"  {line}")
     for missing in report["missing_secrets"]:
         say(f"{source}: {missing}; calls that need it fail")
     for server in report["refused_servers"]:

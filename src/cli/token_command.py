@@ -123,6 +123,11 @@ def command(ctx: click.Context, as_path: bool) -> None:
     help="For a trusted gateway: each request names a user in X-User-Id, and that user is the principal of the "
     "request.",
 )
+@click.option(
+    "--writes-registry",
+    is_flag=True,
+    help="Let the token change the registry that the daemon serves: agents, tools, prompts and so on.",
+)
 def create(
     name: str,
     toolsets: tuple[str, ...],
@@ -131,6 +136,7 @@ def create(
     daily_budget: dict[str, float] | None,
     operator: bool,
     acts_for_users: bool,
+    writes_registry: bool,
 ) -> None:
     """Create a token for the client NAME and print it. Only its hash is stored, so it cannot be shown again.
 
@@ -150,6 +156,7 @@ def create(
             daily_budget=daily_budget,
             operator=operator,
             acts_for_users=acts_for_users,
+            writes_registry=writes_registry,
         )
         created.append(token)
         return changed
@@ -225,6 +232,7 @@ def _as_json(token: "NamedToken", now: float) -> dict[str, Any]:
         "state": _state(token, now),
         "operator": token.operator,
         "acts_for_users": token.acts_for_users,
+        "writes_registry": token.writes_registry,
         "toolsets": list(token.toolsets) or None,
         "expires_at": token.expires_at,
         "revoked_at": token.revoked_at,
@@ -238,13 +246,22 @@ def _row(token: "NamedToken", now: float) -> Row:
     return (
         token.name,
         _state(token, now),
-        "operator" if token.operator else "acts for users" if token.acts_for_users else "-",
+        ", ".join(_rights(token)) or "-",
         ", ".join(token.toolsets) or "all",
         "never" if token.expires_at is None else _minute(token.expires_at),
         "-" if token.max_running is None else str(token.max_running),
         ", ".join(f"{amount:g} {currency}" for currency, amount in token.daily_budget.items()) or "-",
         _minute(token.created_at),
     )
+
+
+def _rights(token: "NamedToken") -> list[str]:
+    rights = {
+        "operator": token.operator,
+        "acts for users": token.acts_for_users,
+        "writes registry": token.writes_registry,
+    }
+    return [right for right, granted in rights.items() if granted]
 
 
 def _minute(at: float) -> str:

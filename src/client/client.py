@@ -28,7 +28,8 @@ from .client_errors import ConnectionFailedError, ConnectionLostError
 from .client_link import ATTEMPTS, BACKOFF_FACTOR, ClientLink
 from .client_session import ClientSession
 from .daemon_endpoint import DaemonEndpoint, EndpointRequest, read_announcement, resolve
-from .pending_answers import OnChunk, OnProgress, OnToolsChanged, expect_frame
+from .pending_answers import OnChunk, OnNotification, OnProgress, OnToolsChanged, expect_frame
+from .question_callbacks import OnQuestion
 from .request_exchange import RequestExchange
 
 _log = logging.getLogger(__name__)
@@ -54,6 +55,10 @@ class MCPWebSocketClient:
         workspace: the directory that relative paths in arguments refer to.
         toolset: the tools to use; None for the daemon's default. The daemon refuses unknown names.
         on_tools_changed: called when the answer of ``list_tools`` has changed, also after a reconnect.
+        on_question: an async function that answers the questions of running calls (docs/questions.md).
+        answers: the kinds of questions that it answers: ``form``, ``url``, ``sampling``, ``sampling_tools``, ``roots``.
+        on_notification: called with the method and the parameters of each notification about resources, prompts and log
+            messages (docs/protocol.md); what ``call_tool`` has subscribed to is subscribed to again after a reconnect.
 
     Raises:
         ValueError: a host, port or feature is invalid.
@@ -73,6 +78,9 @@ class MCPWebSocketClient:
         workspace: str | os.PathLike[str] | None = None,
         toolset: str | None = None,
         on_tools_changed: OnToolsChanged | None = None,
+        on_question: OnQuestion | None = None,
+        answers: Sequence[str] = ("form", "url", "sampling", "roots"),
+        on_notification: OnNotification | None = None,
     ) -> None:
         unknown = sorted(set(features) - set(_KNOWN_FEATURES))
         if unknown:
@@ -83,7 +91,14 @@ class MCPWebSocketClient:
         self._request = EndpointRequest(
             host, port, token, True if self._context else bool(tls) if tls is not None else None
         )
-        self._features = (*features, "tools_changed") if on_tools_changed else tuple(features)
+        self._features = (
+            *features,
+            *(("tools_changed",) if on_tools_changed else ()),
+            *(("questions",) if on_question else ()),
+            *(("resources",) if on_notification else ()),
+        )
+        self._on_question = on_question
+        self._answers = tuple(answers) if on_question else ()
         self._toolset = toolset
         self._client = {
             "name": client_name,
@@ -91,7 +106,7 @@ class MCPWebSocketClient:
             "workspace": os.fspath(workspace) if workspace is not None else None,
         }
         self._endpoint = self._find_endpoint()
-        self._session = ClientSession(on_tools_changed)
+        self._session = ClientSession(on_tools_changed, on_notification)
         self._link = ClientLink(self._session, self._dial)
         self._exchange = RequestExchange(self._session, self._link)
 
@@ -242,15 +257,20 @@ class MCPWebSocketClient:
         request_id: str | None = None,
         auto_reconnect: bool = True,
         traceparent: str | None = None,
+        on_question: OnQuestion | None = None,
+        answers: Sequence[str] | None = None,
     ) -> CallToolRes:
         """Calls a tool and returns its raw answer. In it, errors also have ``metadata``, such as their cost.
 
-        Like ``call``, but the daemon's errors are returned.
+        Like ``call``, but the daemon's errors are returned. ``on_question`` and ``answers`` replace the client's, which
+        must have an ``on_question`` too.
         """
         if timeout is not None and not timeout > 0:
             raise ValueError(f"timeout must be more than 0 seconds, not {timeout}")
         if on_chunk is not None and "stream" not in self._features:
             raise ValueError("on_chunk needs the 'stream' feature; this client was made without it")
+        if "/" in name:  # a method about resources and prompts
+            self._session.follow_again(name, arguments)
         return await self._exchange.answer(
             request_id or uuid.uuid4().hex,
             name,
@@ -260,6 +280,8 @@ class MCPWebSocketClient:
             on_progress=on_progress,
             on_chunk=on_chunk,
             traceparent=traceparent,
+            on_question=on_question or self._on_question,
+            answers=self._answers if answers is None else answers,
         )
 
     async def cancel(self, request_id: str) -> bool:

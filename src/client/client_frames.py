@@ -60,7 +60,11 @@ class CallFrame(msgspec.Struct, frozen=True, gc=False):
 
 
 def call_tool_frame(
-    request_id: str, name: str, arguments: Mapping[str, Any] | None, traceparent: str | None = None
+    request_id: str,
+    name: str,
+    arguments: Mapping[str, Any] | None,
+    traceparent: str | None = None,
+    answers: Sequence[str] = (),
 ) -> bytes:
     """Returns a ``call_tool`` frame without a timeout.
 
@@ -75,6 +79,8 @@ def call_tool_frame(
     }
     if traceparent is not None:
         frame["traceparent"] = traceparent
+    if answers:
+        frame["answers"] = answers
     try:
         return encode(frame)
     except (TypeError, ValueError, RecursionError) as exc:

@@ -9,19 +9,30 @@ connections and reports how they end:
 
 import asyncio
 import logging
+import uuid
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from ..protocol.error_codes import CallCancelledError, InvalidArgumentsError, ResultExpiredError
-from ..protocol.frames import CallStatusRes, CallToolRes, CancelRes, ServerFrame, ToolsChanged
-from ..protocol.tool_call import CallStatus
+from ..protocol.frames import (
+    CallStatusRes,
+    CallToolRes,
+    CancelRes,
+    Notification,
+    QuestionClosed,
+    QuestionFrame,
+    ServerFrame,
+    ToolsChanged,
+)
+from ..protocol.tool_call import CallStatus, RequestId
 from . import client_frames
 from .client_connection import ClientConnection
 from .client_errors import ConnectionLostError
 from .client_frames import CallFrame
-from .pending_answers import OnToolsChanged, PendingAnswer, PendingAnswers, run_callback
+from .pending_answers import OnNotification, OnToolsChanged, PendingAnswer, PendingAnswers, run_callback
+from .question_callbacks import CallQuestionState, QuestionCallbacks
 
 _log = logging.getLogger(__name__)
 
@@ -37,8 +48,11 @@ FLUSH_S: Final = 1.0
 class ClientSession:
     """The client's state of a session. ``answers`` are the requests in flight."""
 
-    def __init__(self, on_tools_changed: OnToolsChanged | None = None) -> None:
+    def __init__(
+        self, on_tools_changed: OnToolsChanged | None = None, on_notification: OnNotification | None = None
+    ) -> None:
         self.answers = PendingAnswers()
+        self._questions = QuestionCallbacks(self._questions_of, self._send_soon)
         self.key: str | None = None
         """The resume key for the next hello; None without a session to resume."""
         self._attempts = 0
@@ -54,6 +68,8 @@ class ClientSession:
         # The latest revision of the tool listing, and the callback for changes.
         self._tools_rev: str | None = None
         self._on_tools_changed = on_tools_changed
+        self._on_notification = on_notification
+        self._follows: dict[str, bytes] = {}
         # Frames being sent that no caller waits for.
         self._background: set[asyncio.Task[None]] = set()
 
@@ -73,6 +89,8 @@ class ClientSession:
         self.key = connection.ack.resume_key
         self._connection = connection
         self._note_tools_rev(connection.ack.tools_rev)
+        for frame in self._follows.values():
+            self._in_background(partial(connection.send, frame))
         waiting = [(pending, pending.call) for pending in self.answers if pending.call and pending.sent]
         if waiting or self._cancelling or self._received:
             self._resuming = self._in_background(partial(self._resume_calls, connection, waiting))
@@ -143,6 +161,15 @@ class ClientSession:
         finally:
             self._status = None
 
+    def follow_again(self, name: str, arguments: Mapping[str, Any] | None) -> None:
+        """Keeps in mind what a call of a method about resources changes: each new connection must follow it too."""
+        uri = str((arguments or {}).get("uri"))
+        if name == "resources/unsubscribe":
+            self._follows.pop(uri, None)
+        elif name in {"resources/subscribe", "logging/setLevel"} and self._on_notification is not None:
+            key = uri if name == "resources/subscribe" else name
+            self._follows[key] = client_frames.call_tool_frame(uuid.uuid4().hex, name, arguments)
+
     # --- received frames ---------------------------------------------------------------------------------------------
 
     def deliver(self, frame: ServerFrame) -> None:
@@ -158,10 +185,20 @@ class ClientSession:
             case CallStatusRes():
                 if self._status is not None and not self._status.done():
                     self._status.set_result(frame.calls)
+            case QuestionFrame():
+                self._questions.ask(frame)
+            case QuestionClosed():
+                self._questions.close(frame)
             case ToolsChanged():
                 self._note_tools_rev(frame.rev)
+            case Notification():
+                self._notify(frame)
             case _:
                 self.answers.deliver(frame)
+
+    def _notify(self, frame: Notification) -> None:
+        if self._on_notification is not None:
+            run_callback(self._on_notification, frame.method, frame.params)
 
     def _note_tools_rev(self, rev: str | None) -> None:
         """Compares the revision of the tool listing, from each hello and each change, with the last one."""
@@ -215,6 +252,14 @@ class ClientSession:
             self._cancelling.add(request_id)
         if self._connection is not None:
             self._in_background(partial(self._connection.send, client_frames.request_frame("cancel", request_id)))
+
+    def _questions_of(self, request_id: RequestId) -> CallQuestionState | None:
+        waiting = self.answers.open_request(request_id)
+        return None if waiting is None else waiting.questions
+
+    def _send_soon(self, frame: bytes) -> None:
+        if self._connection is not None:
+            self._in_background(partial(self._connection.send, frame))
 
     def _in_background(self, work: Callable[[], Awaitable[None]]) -> asyncio.Task[None]:
         async def run() -> None:

@@ -23,6 +23,7 @@ from ..protocol.frames import (
 )
 from ..protocol.tool_call import Progress, RequestId
 from .client_frames import CallFrame
+from .question_callbacks import CallQuestionState
 
 _log = logging.getLogger(__name__)
 
@@ -50,6 +51,8 @@ OnChunk = Callable[[TextChunk], None]
 """Called on the event loop for each chunk of the answer's text, in order; must not block."""
 OnToolsChanged = Callable[[str], None]
 """Called on the event loop with the listing's new ``rev``; must not block."""
+OnNotification = Callable[[str, dict[str, Any]], None]
+"""Called on the event loop with the method and the parameters of a notification; must not block."""
 
 Answer = CallToolRes | CancelRes | ListToolsRes | Pong | HealthRes
 """The frames that answer a request."""
@@ -68,6 +71,7 @@ class PendingAnswer(msgspec.Struct, eq=False):
     on_chunk: OnChunk | None
     sent: bool = False
     """Whether it was sent on any connection, so that it may have had an effect."""
+    questions: CallQuestionState = msgspec.field(default_factory=CallQuestionState)
     accepted: bool = False
     """Whether the daemon accepted the call, which it reports to clients with the feature ``ack``. An answer to a call
     that it did not accept is a rejection."""
@@ -118,6 +122,7 @@ class PendingAnswers:
             yield waiting
         finally:
             del self._waiting[request_id]
+            waiting.questions.end()
             if waiting.answer.done() and not waiting.answer.cancelled():
                 waiting.answer.exception()  # retrieved, so that asyncio does not report it
 
@@ -183,9 +188,9 @@ def expect_frame(kind: type[A], answer: object) -> A:
     return answer
 
 
-def run_callback(callback: Callable[[Any], None], value: object) -> None:
+def run_callback(callback: Callable[..., None], *values: object) -> None:
     """Runs a callback and logs its exceptions."""
     try:
-        callback(value)
+        callback(*values)
     except Exception:  # noqa: BLE001 - must not end the reader that all calls depend on
         _log.exception("a callback failed")

@@ -2,7 +2,7 @@
 
 import asyncio
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from ..protocol.error_codes import CallCancelledError, CallTimeoutError, ErrorCode
@@ -15,6 +15,7 @@ from .client_frames import CallFrame
 from .client_link import ClientLink
 from .client_session import ClientSession
 from .pending_answers import Answer, OnChunk, OnProgress, PendingAnswer, expect_frame
+from .question_callbacks import OnQuestion
 
 GRACE_S: Final = 5.0
 """How much longer than the daemon the client waits, so that the daemon's more detailed TIMEOUT arrives."""
@@ -40,18 +41,21 @@ class RequestExchange:
         on_progress: OnProgress | None,
         on_chunk: OnChunk | None,
         traceparent: str | None,
+        on_question: OnQuestion | None = None,
+        answers: Sequence[str] = (),
     ) -> CallToolRes:
         """Implements ``MCPWebSocketClient.answer``. A call that ``survives_reconnect`` waits for a reconnect."""
         now = asyncio.get_running_loop().time()
         call = CallFrame(
-            client_frames.call_tool_frame(request_id, name, arguments, traceparent),
+            client_frames.call_tool_frame(request_id, name, arguments, traceparent, answers),
             None if timeout is None else now + timeout,
             survives_reconnect,
         )
         limit_s = (self._longest_s() if timeout is None else timeout) + GRACE_S
         with self._session.answers.expect(request_id, call=call, on_progress=on_progress, on_chunk=on_chunk) as waiting:
             try:
-                async with asyncio.timeout_at(now + limit_s):
+                async with asyncio.timeout_at(now + limit_s) as clock:
+                    waiting.questions.on_question, waiting.questions.timeout = on_question, clock
                     return await self._answer(waiting, call, now)
             except TimeoutError as exc:
                 self._session.abandon(waiting)

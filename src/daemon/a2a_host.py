@@ -14,9 +14,10 @@ from .persistence.conversation_manager import ConversationManager
 from .persistence.sealed_texts import SealedTexts, open_sealed_texts
 from .persistence.state_directory import StateDirectory, StateError
 from .transports.a2a import A2AServer, A2ATasks
-from .transports.a2a.a2a_operations import TRANSPORT, A2AOperations
+from .transports.a2a.a2a_operations import A2AOperations
 from .transports.a2a.agent_catalogue import AgentCatalogue, CatalogueSettings
 from .transports.a2a.card_signer import CardKeyError, CardSigner
+from .transports.a2a.new_tasks import NewTasks
 from .transports.a2a.push_operations import PushOperations
 from .transports.a2a.push_sender import PushSender
 from .transports.a2a.result_parts import ResultFilePort, ResultParts
@@ -48,12 +49,13 @@ class A2AHost:
             SettingsError: the key of the cards, or the extra for push notifications, cannot be used.
         """
         self.results = ResultParts(files, lambda: settings().a2a_url)
-        self.tasks = A2ATasks(router, A2ATaskRecords(store), self.results, transport=TRANSPORT)
+        task_records = A2ATaskRecords(store)
+        self.tasks = A2ATasks(router, task_records, self.results)
         records = A2APushRecords(store)
         self._sender = None
         if settings().a2a_push_hosts:
             self._sender = PushSender(records, self.tasks, _push_secrets(state), settings().a2a_push_hosts)
-        operations = A2AOperations(router, self.tasks, conversations)
+        operations = A2AOperations(router, self.tasks, NewTasks(router, self.tasks, task_records, conversations))
         operations.pushes = pushes = PushOperations(self.tasks, records, self._sender)
         catalogue = AgentCatalogue(
             lambda: router.catalog, agents, lambda: _catalogue_settings(settings()), _signer(settings())

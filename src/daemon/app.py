@@ -6,26 +6,22 @@ import secrets
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
-from typing import Any
 
 import structlog
 
 from ..agent_registry import KEPT_AGENTS_DIRECTORY, RegistryWatch
 from ..fairness import Permits
 from ..prompts import KEPT_PROMPTS_DIRECTORY, PromptChain
-from ..protocol.daemon_address import CONFIGURATION_REFUSED, DaemonAddress, is_loopback
+from ..protocol.daemon_address import CONFIGURATION_REFUSED, DaemonAddress
 from ..protocol.frames import ServerInfo
-from ..protocol.tool_call import LOCAL
 from ..providers import ModelCatalog
 from ..sandbox import Sandbox
-from ..serving import ConnectionLimits, ConnectionSlots, HttpServer
-from ..sources import PINS_DIRECTORY, SourceManager, open_source
+from ..serving import ConnectionLimits, ConnectionSlots, HttpPeer, HttpServer
+from ..sources import SourceManager
 from ..store import Store
 from ..tools import INVOKE_TOOL, Tool, ToolCatalog, ToolRegistry, ToolsetView, agent_files, instructions, mask_of
 from ..version import __version__
-from .a2a_host import A2AHost
 from .access import Authenticator, TokenBook, TokenFile
 from .agent_host import AgentHost
 from .catalog_publisher import CatalogPublisher
@@ -35,35 +31,29 @@ from .config.default_model import allowed_models, default_model, fallback_lists
 from .config.reloadable_settings import SettingsChanges, compare
 from .config.setting_sources import SettingsError
 from .config.settings import Settings
-from .credential_host import open_vault
 from .deploy_host import DeployHost
 from .dispatch import PrincipalLimit, PrincipalLimits, ProviderBudgets, ProviderLimiter, RateLimits, Router, SourceRate
 from .dispatch.budget import Budget
-from .model_entries import openai_server
-from .observability import status_report
+from .http_host import HttpHost, HttpParts
 from .observability.agent_run_view import AgentRunView
 from .observability.call_recorder import CallRecorder
 from .observability.daemon_view import LiveDaemonView
 from .observability.logging_setup import hide, log_content
 from .observability.metrics import MetricGauges, Metrics
 from .observability.model_availability import ModelAvailability
-from .operator_actions import OperatorActions
 from .persistence.conversation_manager import ConversationManager
 from .persistence.result_files import RESULTS_DIRECTORY, open_results
 from .persistence.state_directory import StateDirectory
 from .persistence.store_journal import StoreJournal
 from .persistence.store_pauses import StorePauses
 from .persistence.vendor_file_owners import VendorFileOwners
-from .platform_host import platform_server
 from .provider_setup import ConfiguredProviders, daily_budgets
 from .registry_host import RegistryHost
+from .resource_host import ResourceHost
 from .settings_content import SettingsContent
+from .sign_in_host import open_credentials
 from .spans.trace_setup import open_traces
 from .tool_hosts import ToolHosts
-from .transports.http_intake import HttpIntake
-from .transports.http_port import side_app
-from .transports.mcp import McpServer
-from .transports.operator_api import operator_app
 from .transports.websocket_server import WebSocketServer
 
 _log = structlog.get_logger("toold.daemon")
@@ -85,9 +75,8 @@ class Daemon:
         self.settings = settings
         self.catalog = catalog
         """All models; ``view.catalog`` has those that the operator allows."""
-        self.state, self.store = state, store
+        self.state, self.store, self.vendors = state, store, vendors
         self.sender = settings_mapping.sender(settings, store)
-        self.vendors = vendors
         self.files = settings_mapping.workspace_access(settings)
         self.results = open_results(
             state.path / RESULTS_DIRECTORY,
@@ -108,11 +97,19 @@ class Daemon:
             replace=self.replace_catalog,
         )
         self.registry_host = RegistryHost(store, lambda: self.settings, self._host_agents, self.publisher.request)
-        self.prompts = PromptChain(settings.prompts, state.path / KEPT_PROMPTS_DIRECTORY, own=self.registry_host.prompt)
+        self.prompts = PromptChain(
+            settings.prompts,
+            state.path / KEPT_PROMPTS_DIRECTORY,
+            own=self.registry_host.prompt,
+            own_listing=self.registry_host.prompts,
+        )
         self.hosts, self.deployments, self.agent_registry, self.agents = self._open_hosts(settings)
         self._content = SettingsContent(self.publisher, self.agents, registry, settings_mapping.certificate(settings))
-        opening = partial(open_source, pins=state.path / PINS_DIRECTORY, taken=self._taken)
-        self.sources = SourceManager(opening, self.publisher.request)
+        self.credentials, self.sign_ins = open_credentials(store, state.path, lambda: self)
+        self.resources = ResourceHost(self.results, self.conversations, self)
+        self.sources: SourceManager = SourceManager(
+            self.sign_ins.opener(state.path, self._taken, self.resources), self.publisher.request
+        )
         self.limiters = {
             name: ProviderLimiter(provider, vendors.limits[name], on_error=self._provider_failed)
             for name, provider in vendors.providers.items()
@@ -147,10 +144,11 @@ class Daemon:
             sources=self.sources,
             agent_registry=self.agents.registries,
         )
-        self.principal_limits = PrincipalLimits(self.view.budget, self.provider_budgets)
+        self.principal_limits = PrincipalLimits(
+            self.view.budget, self.provider_budgets, settings_mapping.call_quotas(settings)
+        )
         journal = StoreJournal(store, self.recorder)
-        self.credentials = open_vault(settings.user_credentials, store, state.path)
-        self.router = Router(
+        self.router: Router = Router(
             catalog=self.publisher.first(),
             limiters=self.limiters,
             unconfigured=vendors.absent,
@@ -178,66 +176,41 @@ class Daemon:
         self._authenticator = Authenticator(
             own, lambda: self.tokens.book, settings_mapping.issuer(resource, lambda: self.router.catalog.names)
         )
-        self.websocket = WebSocketServer(
+        self.websocket: WebSocketServer = WebSocketServer(
             settings_mapping.websocket_options(settings, self._content.tls_context, connections),
             self.router,
             authenticate=self._authenticator,
             server=ServerInfo("toold", __version__, epoch),
             instructions=self.instructions,
             health=self.view.health,
+            resources=self.resources,
         )
-        intake = HttpIntake(
-            self.router, max_requests=connections.authenticated, max_body_bytes=settings.max_frame_bytes
-        )
-        self.mcp = McpServer(
-            self.router,
-            intake,
-            origins=settings.allowed_origins,
-            authenticate=self._authenticator,
-            instructions=self.instructions,
-            metadata=lambda toolset: None if resource is None else resource.metadata_url(toolset),
-        )
-        self.a2a = A2AHost(
-            self.router,
-            store,
-            self.conversations,
-            intake,
-            state,
-            self.results,
-            agents=lambda: self.agents.agents,
+        parts = HttpParts(
             settings=lambda: self.settings,
-            authenticate=self._authenticator,
-        )
-        operations = OperatorActions(
-            self.router,
-            store,
-            reload=self.reload,
+            router=self.router,
+            store=store,
+            state=state,
+            conversations=self.conversations,
+            results=self.results,
+            view=self.view,
+            recorder=self.recorder,
+            resources=self.resources,
             sources=self.sources,
-            agent_registry=self.agents.registries,
-            published=self.publisher.published,
-            settings=lambda: self.settings,
-            problems=lambda: self.view.health(LOCAL)["problems"],
-        )
-        app = side_app(
-            health=lambda: self.view.health(None),
-            agent_health=self._agent_health,
+            agents=self.agents,
+            deployments=self.deployments,
+            credentials=self.credentials,
+            sign_ins=self.sign_ins,
+            registry=self.registry_host,
+            authenticator=self._authenticator,
+            resource=resource,
             metrics=self.metrics.render,
-            mcp=self.mcp,
-            openai=openai_server(self.router, intake, self.view, settings.allowed_origins, self._authenticator),
-            a2a=self.a2a.server,
-            platform=platform_server(
-                settings, self.router, intake, store, self.deployments, self.credentials, self._authenticator
-            ),
-            registry=self.registry_host.server(intake, self.router, self._authenticator),
-            is_registry=self.registry_host.serves,
-            resource=lambda path: None if resource is None else resource.metadata(path, self.router.catalog.names),
-            operator=operator_app(operations, authenticate=self._authenticator, host=settings.host),
-            loopback_only=is_loopback(settings.host),
-            allowed_origins=settings.allowed_origins,
+            instructions=self.instructions,
+            reload=self.reload,
+            published=self.publisher.published,
         )
-        self.http = HttpServer(
-            app, settings.host, settings.http_port, "--http-port", slots=ConnectionSlots(connections)
-        )
+        self.http_host = HttpHost(parts, max_requests=connections.authenticated)
+        slots = ConnectionSlots[HttpPeer](connections)
+        self.http = HttpServer(self.http_host.app, settings.host, settings.http_port, "--http-port", slots=slots)
         self.components: Sequence[Component] = ()
         """In the order in which they start; set by ``lifecycle.running``."""
 
@@ -279,12 +252,6 @@ class Daemon:
         self.agents.update()
         await self.publisher.published()
 
-    def _agent_health(self) -> dict[str, Any] | None:
-        if not settings_mapping.runs_as_one_agent(self.settings):
-            return None
-        agent = self.agents.only()
-        return status_report.agent_health(agent.name, hosted=agent.hosted, accepting=self.router.accepting)
-
     @property
     def registry(self) -> ToolRegistry:
         """The current tools."""
@@ -314,14 +281,14 @@ class Daemon:
         """
         self.router.catalog = catalog
         self.websocket.tools_changed()
-        self.mcp.tools_changed()
+        self.http_host.mcp.tools_changed()
 
     # --- access ------------------------------------------------------------------------------------------------------
 
     def close_unauthorized(self) -> None:
         """Close the connections whose token is no longer valid."""
         self.websocket.close_unauthorized(self._authenticator.denial_reason)
-        self.mcp.close_unauthorized(self._authenticator.denial_reason)
+        self.http_host.mcp.close_unauthorized(self._authenticator.denial_reason)
 
     def _tokens_changed(self, book: TokenBook) -> None:
         self.principal_limits.apply(

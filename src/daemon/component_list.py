@@ -47,7 +47,7 @@ class ComponentList:
 
     def components(self) -> list[Component]:
         """The components in the order in which they start and apply settings. They close in reverse order."""
-        daemon = self._daemon
+        daemon, a2a = self._daemon, self._daemon.http_host.a2a
         apply_to_logging = _if_changed(
             daemon.settings,
             lambda settings: (settings.log_format, settings.log_level),
@@ -83,11 +83,11 @@ class ComponentList:
             Component("detached calls", start=detached.begin, run=partial(self._resume_detached, detached)),
             Component(
                 "credentials",
-                run=partial(prepare_vault, daemon.store, daemon.credentials),
+                run=partial(prepare_vault, daemon.store, *{daemon.credentials, daemon.sign_ins.vault}),
                 close=daemon.credentials.close,
             ),
             Component("paused calls", run=self._expire_requests),
-            Component("push notifications", run=self._send_notifications, close=daemon.a2a.close_notifications),
+            Component("push notifications", run=self._send_notifications, close=a2a.close_notifications),
             Component("http", start=daemon.http.start, close=daemon.http.close),
             Component("websocket", start=daemon.websocket.start, close=daemon.websocket.close),
             Component("tokens", run=partial(daemon.tokens.watch, daemon.close_unauthorized)),
@@ -184,6 +184,7 @@ class ComponentList:
     def _apply_to_budget(self, settings: Settings) -> None:
         self._daemon.view.budget.amounts = settings.daily_budget
         self._daemon.provider_budgets.apply(daily_budgets(settings))
+        self._daemon.principal_limits.quotas.apply(settings_mapping.call_quotas(settings))
 
     async def _warm_up_and_watch(self) -> None:
         # A call creates dozens of objects that need no collection; the default threshold (700) would collect every few
@@ -193,7 +194,7 @@ class ComponentList:
         gc.freeze()
         if self._daemon.settings.warm_up:
             await asyncio.gather(
-                self._daemon.mcp.warm_up(),
+                self._daemon.http_host.mcp.warm_up(),
                 *(provider.warm_up() for provider in self._daemon.vendors.providers.values()),
             )
             gc.freeze()
@@ -223,7 +224,7 @@ class ComponentList:
 
     async def _send_notifications(self) -> None:
         await self._daemon.store.opened()
-        await self._daemon.a2a.send_notifications()
+        await self._daemon.http_host.a2a.send_notifications()
 
     async def _remove_address(self) -> None:
         self._daemon.state.remove_address()

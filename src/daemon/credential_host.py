@@ -21,14 +21,20 @@ def open_vault(settings: VaultSettings, store: Store, state_dir: Path) -> Creden
     """The vault. The key file of the one in the database is made when the first credential is stored."""
     if settings.secret_manager is not None:
         return SecretManagerVault(settings.secret_manager, settings.page)
-    return LocalVault(store, lambda: _cipher(state_dir / CREDENTIAL_KEY_FILE), settings.page)
+    return local_vault(store, state_dir, settings.page)
 
 
-async def prepare_vault(store: Store, vault: CredentialVault) -> None:
+def local_vault(store: Store, state_dir: Path, page: str | None) -> LocalVault:
+    """The vault in the database."""
+    return LocalVault(store, lambda: _cipher(state_dir / CREDENTIAL_KEY_FILE), page)
+
+
+async def prepare_vault(store: Store, *vaults: CredentialVault) -> None:
     """After the start, once the database is open."""
     await store.opened()
     try:
-        await vault.prepare()
+        for vault in vaults:
+            await vault.prepare()
     except ServiceUnavailableError as error:
         _log.error("credentials of users cannot be used", reason=error.summary)
 

@@ -7,7 +7,8 @@ from typing import Final
 from ..deployment import DEPLOYMENTS_DIRECTORY, DeploymentRecords, DeploymentService, deploy_tools
 from ..deployment.cloud_run_target import CloudRunTarget
 from ..deployment.here_target import HereTarget
-from ..tools import Agent, PromptSource, Tool, ToolRegistry
+from ..prompts import PromptChain
+from ..tools import Agent, Tool, ToolRegistry
 from .config.setting_sources import SettingsError
 from .config.settings import Settings
 from .persistence.state_directory import StateDirectory, read_private, write_private
@@ -24,7 +25,7 @@ class DeployHost:
         self,
         settings: Callable[[], Settings],
         state: StateDirectory,
-        prompts: PromptSource,
+        prompts: PromptChain,
         *,
         registered: Callable[[], ToolRegistry],
         update: Callable[[], Awaitable[None]],
@@ -32,6 +33,7 @@ class DeployHost:
     ) -> None:
         """``registered`` returns the tools of now; ``update`` hosts the deployed agents of now."""
         self._settings = settings
+        self.list_prompts = prompts.listed
         self._registered = registered
         self._update = update
         self._http_port = http_port

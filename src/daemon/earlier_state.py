@@ -30,6 +30,8 @@ async def restore_usage(daemon: Daemon) -> None:
     for principal in {total.principal for total in sums}:
         spent = cost_of([total for total in sums if total.principal == principal])
         daemon.principal_limits.restore(principal, today, spent)
+    if daemon.principal_limits.quotas.active:
+        daemon.principal_limits.quotas.restore(today, await daemon.store.audit.calls_of_day(today))
 
 
 async def load_detached(daemon: Daemon) -> None:
@@ -40,7 +42,7 @@ async def load_detached(daemon: Daemon) -> None:
     """
     try:
         await daemon.router.load_detached()
-        await daemon.a2a.tasks.load()
+        await daemon.http_host.a2a.tasks.load()
     except CallError as error:
         raise StoreError(error.message, error.message) from error
 

@@ -136,6 +136,5 @@ async def _drain(daemon: Daemon) -> None:
         daemon.state.write_address(replace(daemon.address(), stopping=True))
     closing = asyncio.create_task(daemon.router.close("The daemon is going down; send the call again later.", left_s))
     await daemon.websocket.announce_shutdown(left_s * 1000)
-    daemon.mcp.close_streams()
-    daemon.a2a.tasks.close()
+    daemon.http_host.close_streams()
     await closing

@@ -21,6 +21,7 @@ from .config.settings_report import settings_report
 from .dispatch import Router
 from .hosted_registries import HostedRegistries
 from .observability import status_report
+from .sign_in_host import SignInHost
 
 SHOWN_IDS = 5
 """The maximum number of ids in the error for an ambiguous id."""
@@ -38,10 +39,12 @@ class OperatorActions:
         *,
         reload: Callable[[], Awaitable[SettingsChanges]],
         sources: SourceManager,
+        sign_ins: SignInHost,
         agent_registry: HostedRegistries,
         published: Callable[[], Awaitable[None]],
         settings: Callable[[], Settings],
         problems: Callable[[], Sequence[str]],
+        sign_in_link: Callable[[], str | None],
     ) -> None:
         """``published`` returns once the catalog has all changes that sources have made. ``settings`` returns the
         settings in effect, ``problems`` what ``toold status`` lists."""
@@ -49,10 +52,12 @@ class OperatorActions:
         self._store = store
         self._reload = reload
         self._sources = sources
+        self.sign_ins = sign_ins
         self._agent_registry = agent_registry
         self._published = published
         self._settings = settings
         self._problems = problems
+        self._sign_in_link = sign_in_link
 
     async def calls(self, recent: int) -> dict[str, Any]:
         """``running`` calls, oldest first, then paused ones; and the ``recent`` ended calls, newest first.
@@ -108,6 +113,17 @@ class OperatorActions:
             "problems": list(self._agent_registry.problems),
         }
 
+    async def registered_agent(self, name: str) -> dict[str, Any]:
+        """The definition of a hosted agent of the registry, with all defaults.
+
+        Raises:
+            NotFoundError: there is none with this name.
+        """
+        for known in self._agent_registry.known:
+            if known.hosted and known.good is not None and known.good.agent.name == name:
+                return known.good.agent.model_dump(mode="json")
+        raise NotFoundError(f"No agent {name[:80]!r} of the registry is hosted; `toold agents list` lists them.")
+
     async def approve(self, source: str, tool: str | None) -> dict[str, Any]:
         """Approve a source's quarantined tool, or all of them, as they are now: ``approved`` has their names.
 
@@ -145,6 +161,17 @@ class OperatorActions:
         ``problems``."""
         report = settings_report(self._settings())
         return report | {"directory": str(Path.cwd()), "problems": list(self._problems())}
+
+    async def ui_link(self) -> dict[str, Any]:
+        """``path``: a link that opens the dashboard signed in, once, within a minute.
+
+        Raises:
+            ServiceUnavailableError: there is no dashboard.
+        """
+        path = self._sign_in_link()
+        if path is None:
+            raise ServiceUnavailableError("This daemon has no dashboard (ui = false).", transient=False)
+        return {"path": path}
 
     async def reload(self) -> dict[str, Any]:
         """Reload the configuration; returns the settings ``reloaded`` and those that ``needs_restart``.

@@ -25,5 +25,6 @@ def platform_server(
     """Serves ``/api/v1``."""
     calls = PlatformCalls(router)
     credentials = UserCredentialRoutes(vault, record=store.audit.record, changed=router.paused.credentials_changed)
-    routes = [*deploy_routes(deployments.service, JobView(router, store), calls), *credentials.routes]
+    deploying = deploy_routes(deployments.service, JobView(router, store), calls, deployments.list_prompts)
+    routes = [*deploying, *credentials.routes]
     return PlatformServer(intake, routes, origins=settings.allowed_origins, authenticate=authenticate)

@@ -110,6 +110,13 @@ class RegistryHost:
         except RegistryRefusedError as error:
             raise LookupError(ref) from error
 
+    def prompts(self) -> Sequence[Mapping[str, Any]] | None:
+        """The newest versions of all prompts; None if no registry is served."""
+        if not self.library.is_loaded or not settings_mapping.registry_prefixes(self._settings()):
+            return None
+        content = self.library.content
+        return [content.view(Kind.PROMPT, entry) for entry in content.ordered(Kind.PROMPT)]
+
     @property
     def tools(self) -> Sequence[Tool]:
         """``invoke_architecture``, if there are architectures; a listing costs every client tokens."""
@@ -125,7 +132,7 @@ class RegistryHost:
     async def _changed(self, kind: Kind) -> None:
         if kind in {Kind.AGENT, Kind.SKILL}:
             self.registration.update(self.library.content)
-        if kind in {Kind.AGENT, Kind.TOOL, Kind.ARCHITECTURE}:
+        if kind is not Kind.PROMPT:
             self.served.update(self.library.content)
             self._show_tools()
             await self._agents_changed()

@@ -1,8 +1,10 @@
 """The objects of Cloud Run's and Secret Manager's APIs that a deployment makes and reads. Pure."""
 
+import re
 from collections.abc import Mapping
 from typing import Any, Final, Literal
 
+from ..protocol.error_codes import ToolExecutionError
 from .deploy_request import DeployPlan
 from .deploy_settings import CloudRunSettings
 
@@ -11,6 +13,10 @@ JOB_LABEL: Final = "toold-job"
 INVOKER: Final = "roles/run.invoker"
 ACCESSOR: Final = "roles/secretmanager.secretAccessor"
 EVERYBODY: Final = "allUsers"
+_OPERATION: Final = re.compile(
+    r"projects/[A-Za-z0-9._:-]{1,100}/locations/[a-z0-9-]{1,63}/operations/[A-Za-z0-9._-]{1,200}"
+)
+"""Names of operations, by the pages of version 2 of Cloud Run's API."""
 
 
 def service_body(plan: DeployPlan, cloud: CloudRunSettings, job_id: str) -> dict[str, Any]:
@@ -72,10 +78,28 @@ def readiness(service: Mapping[str, Any]) -> tuple[Literal["ready", "waiting", "
     return "waiting", message
 
 
+def operation_name(operation: Mapping[str, Any]) -> str:
+    """The name of a long-running operation, which is part of a path.
+
+    Raises:
+        ToolExecutionError: it has none.
+    """
+    name = operation.get("name")
+    if not isinstance(name, str) or not _OPERATION.fullmatch(name):
+        raise ToolExecutionError("Cloud Run's answer is not an operation with a name.", executed="maybe")
+    return name
+
+
 def with_member(policy: Mapping[str, Any], role: str, member: str) -> dict[str, Any] | None:
-    """An IAM policy in which the member has the role; None if it has it already."""
-    raw = policy.get("bindings")
-    bindings = [dict(each) for each in raw if isinstance(each, Mapping)] if isinstance(raw, list) else []
+    """An IAM policy in which the member has the role; None if it has it already.
+
+    Raises:
+        ToolExecutionError: it has another form. It is then not written back, since that would remove grants.
+    """
+    raw = policy.get("bindings", [])
+    if not isinstance(raw, list) or not all(map(_is_binding, raw)):
+        raise ToolExecutionError("The access policy has a form that toold does not know; it is left as it is.")
+    bindings = [dict(each) for each in raw]
     for binding in bindings:
         # A binding with a condition grants the role only sometimes.
         if binding.get("role") == role and "condition" not in binding:
@@ -85,6 +109,10 @@ def with_member(policy: Mapping[str, Any], role: str, member: str) -> dict[str, 
             binding["members"] = [*members, member]
             return {**policy, "bindings": bindings}
     return {**policy, "bindings": [*bindings, {"role": role, "members": [member]}]}
+
+
+def _is_binding(value: object) -> bool:
+    return isinstance(value, Mapping) and isinstance(value.get("members", []), list)
 
 
 def reader_of(secret: Mapping[str, Any], cloud: CloudRunSettings) -> str | None:

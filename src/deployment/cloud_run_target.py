@@ -13,6 +13,7 @@ from .cloud_run_service import (
     EVERYBODY,
     INVOKER,
     is_of_job,
+    operation_name,
     reader_of,
     readiness,
     secret_body,
@@ -165,11 +166,11 @@ class CloudRunTarget:
         """Return once a long-running operation has ended.
 
         Raises:
-            ToolExecutionError: it failed.
+            ToolExecutionError: it failed, or has no name by which it can be looked at.
         """
         while operation.get("done") is not True:
             await asyncio.sleep(self._settings.poll_s)
-            latest = await self._run.get(f"/v2/{operation.get('name')}")
+            latest = await self._run.get(f"/v2/{operation_name(operation)}")
             if latest is None:  # operations are deleted some time after their end
                 return
             operation = latest

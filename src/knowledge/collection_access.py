@@ -2,18 +2,14 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from ..protocol.error_codes import InvalidArgumentsError, NotFoundError, PermissionDeniedError, ToolNotFoundError
 from ..protocol.name_suggestions import close_names, did_you_mean
 from ..protocol.tool_call import Principal
-from ..tools import LookupContext
+from ..tools import COLLECTION_PREFIX, KNOWLEDGE_SOURCE, LookupContext
 from .collection_folder import FolderReport
 from .knowledge_records import Scope
 from .knowledge_settings import CollectionSettings
-
-KNOWLEDGE_SOURCE: Final = "knowledge"
-TOOL_PREFIX: Final = "knowledge_"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +23,7 @@ class Collections:
 
     def usable(self, context: LookupContext) -> list[str]:
         """The collections that the call may use."""
-        return [name for name in self.settings if _has(context, f"{TOOL_PREFIX}{name}")]
+        return [name for name in self.settings if _has(context, f"{COLLECTION_PREFIX}{name}")]
 
     def chosen(self, names: Sequence[str], context: LookupContext) -> list[str]:
         """The collections with these names; all usable ones if there are none.

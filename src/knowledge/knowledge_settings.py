@@ -11,11 +11,10 @@ from pydantic_core import PydanticCustomError
 
 from ..protocol.home_directory import expand_home
 from ..sources import keyed_table_message
+from ..tools import RESERVED_COLLECTIONS
 
 COLLECTION_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}")
 """``knowledge_NAME`` is the name of a tool, of at most 64 characters."""
-RESERVED_NAMES: Final = frozenset({"add", "embed", "list", "remove"})
-"""The other tools of collections have these names after ``knowledge_``."""
 MAX_COLLECTIONS: Final = 50
 """Each is a tool in every listing."""
 MAX_TOP_K: Final = 50
@@ -94,10 +93,10 @@ def read_collections(tables: object) -> dict[str, CollectionSettings]:
 def _read_collection(name: str, table: object) -> CollectionSettings:
     if isinstance(table, CollectionSettings):
         return table
-    if not COLLECTION_NAME.fullmatch(name) or name in RESERVED_NAMES:
+    if not COLLECTION_NAME.fullmatch(name) or name in RESERVED_COLLECTIONS:
         raise KnowledgeSettingsError(
             f"{name[:64]!r} is not a name; a collection's name is a letter and up to 39 more of A-Za-z0-9_-, "
-            f"and none of {', '.join(sorted(RESERVED_NAMES))}"
+            f"and none of {', '.join(sorted(RESERVED_COLLECTIONS))}"
         )
     if not isinstance(table, Mapping):
         raise KnowledgeSettingsError(f"{name} must be a table: [knowledge.{name}]")

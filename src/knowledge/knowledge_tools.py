@@ -8,8 +8,17 @@ from typing import Annotated, Any, Final
 from pydantic import Field, StringConstraints
 
 from ..protocol.error_codes import CallError, InvalidArgumentsError
-from ..tools import MAX_TEXT_BYTES, Arguments, LookupContext, Tool, ToolOutput, tool
-from .collection_access import KNOWLEDGE_SOURCE, TOOL_PREFIX, Collections
+from ..tools import (
+    COLLECTION_PREFIX,
+    KNOWLEDGE_SOURCE,
+    MAX_TEXT_BYTES,
+    Arguments,
+    LookupContext,
+    Tool,
+    ToolOutput,
+    tool,
+)
+from .collection_access import Collections
 from .document_embedding import DocumentEmbedding, reason_of
 from .knowledge_index import KnowledgeIndex
 from .knowledge_records import StoredDocument
@@ -120,7 +129,7 @@ class KnowledgeTools:
         search.__doc__ = f"Search {described.rstrip('.')}. Passages come with their source and an id to cite."
         asks = settings.embedding_model is not None
         return tool(
-            f"{TOOL_PREFIX}{name}", read_only=True, open_world=asks, idempotent=True, timeout_s=EMBED_TIMEOUT_S
+            f"{COLLECTION_PREFIX}{name}", read_only=True, open_world=asks, idempotent=True, timeout_s=EMBED_TIMEOUT_S
         )(search)
 
     def _knowledge_add(self) -> Tool:

@@ -5,11 +5,14 @@ sessions or limits of calls.
 """
 
 from .prompt_chain import KEPT_PROMPTS_DIRECTORY, PromptChain
+from .prompt_list import ListedPrompt, PromptListing
 from .prompt_settings import PromptSettings, PromptSettingsError, anchored_prompts, read_prompts
 
 __all__ = [
     "KEPT_PROMPTS_DIRECTORY",
+    "ListedPrompt",
     "PromptChain",
+    "PromptListing",
     "PromptSettings",
     "PromptSettingsError",
     "anchored_prompts",

@@ -12,6 +12,7 @@ from ..tools import PromptError, PromptQuery, ResolvedPrompt
 from .front_matter import PromptFormatError
 from .kept_prompts import KeptPrompts, PromptAddress
 from .prompt_files import DEFAULT_NAME, prompt_in_file, prompt_in_folder
+from .prompt_list import OwnListing, PromptListing, SourceListing, joined, prompts_in_folder, read_listing
 from .prompt_server import PromptServer, SourceAnswer
 from .prompt_settings import PhoenixSettings, PromptSettings, PromptSourceName, ServerName
 from .prompt_templates import fill_template
@@ -49,18 +50,24 @@ class PromptChain:
     """Implements ``PromptSource``.
 
     ``kept`` is the directory of the last known good prompts. If ``keeps`` is false, as it is for commands, that
-    directory is only read, and warnings are not logged. ``own`` is the registry that the daemon serves, which is asked
-    if no other one is configured.
+    directory is only read, and warnings are not logged. ``own`` and ``own_listing`` are of the registry that the daemon
+    serves, which is asked if no other one is configured.
     """
 
     def __init__(
-        self, settings: PromptSettings, kept: Path, *, keeps: bool = True, own: OwnPrompts = lambda _: None
+        self,
+        settings: PromptSettings,
+        kept: Path,
+        *,
+        keeps: bool = True,
+        own: OwnPrompts = lambda _: None,
+        own_listing: OwnListing = lambda: None,
     ) -> None:
         self._settings = settings
         self._servers = _servers(settings)
         self._kept = KeptPrompts(kept)
         self._keeps = keeps
-        self._own = own
+        self._own, self._own_listing = own, own_listing
         # The requests in progress. Queries for the same prompt share one request.
         self._asking: dict[tuple[PromptServer, PromptAddress], asyncio.Task[SourceAnswer]] = {}
         self._closing: set[asyncio.Task[None]] = set()
@@ -117,6 +124,24 @@ class PromptChain:
         raise PromptError(
             missing_prompt(role, attempts), f"no source has the prompt of the role {role.role!r}; ask the operator"
         )
+
+    async def listed(self) -> PromptListing:
+        """The prompts that roles can name now, by all sources, which are asked at the same time."""
+        settings, servers = self._settings, self._servers
+        sources = [source for source in settings.order if source != "inline"]
+        listings = await asyncio.gather(*(self._listing(source, settings, servers) for source in sources))
+        return joined(dict(zip(sources, listings, strict=True)))
+
+    async def _listing(
+        self, source: PromptSourceName, settings: PromptSettings, servers: Mapping[ServerName, PromptServer]
+    ) -> SourceListing:
+        if source == "file":
+            return await asyncio.to_thread(prompts_in_folder, settings.folder)
+        server = servers.get(_SERVERS[source])
+        if server is not None:
+            return await server.list_prompts()
+        own = self._own_listing() if source == "registry" else None
+        return SourceListing(()) if own is None else read_listing("registry", {"prompts": own})
 
     async def _ask(
         self,

@@ -12,7 +12,7 @@ SUFFIXES: Final = (".txt", ".md", ".prompt")
 DEFAULT_NAME: Final = "default"
 _MAX_BYTES: Final = 4 * MAX_PROMPT_CHARS
 """A character has at most four bytes."""
-_PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,199}")
+PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,199}")
 """Names come from the configurations of agents; they must not lead out of the folder."""
 
 
@@ -23,7 +23,7 @@ def prompt_in_folder(folder: Path, names: tuple[str, ...]) -> StoredPrompt | Non
         PromptFormatError: the file cannot be used.
     """
     for name in names:
-        if not _PLAIN_NAME.fullmatch(name):
+        if not PLAIN_NAME.fullmatch(name):
             continue
         for suffix in SUFFIXES:
             prompt = prompt_in_file(folder / f"{name}{suffix}")

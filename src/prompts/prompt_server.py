@@ -8,6 +8,7 @@ from urllib.parse import quote
 from ..sources import JsonAnswer, JsonServer, UnusableAnswerError
 from .front_matter import PromptFormatError
 from .kept_prompts import PromptAddress
+from .prompt_list import LIST_FORMS, SourceListing, read_listing
 from .prompt_settings import PromptServerSettings, ServerName
 from .server_answers import StoredPrompt, litellm_prompt, phoenix_prompt, registry_prompt
 
@@ -30,6 +31,7 @@ class PromptServer:
     """One server."""
 
     def __init__(self, name: ServerName, settings: PromptServerSettings) -> None:
+        self._name = name
         self._server = JsonServer(
             _base_url(name, settings.url),
             table=f"[prompts.{name}]",
@@ -52,6 +54,16 @@ class PromptServer:
             return await self._server.ask(lambda: self._ask(address))
         except UnusableAnswerError as error:
             return SourceAnswer(None, str(error), has_failed=True)
+
+    async def list_prompts(self) -> SourceListing:
+        """Ask for the names of all prompts. Never raises, and ends within ``timeout_s``."""
+        try:
+            answer = await self._server.ask(lambda: self._get(LIST_FORMS[self._name].path))
+            if answer.status != _OK:
+                return SourceListing((), _unusable(answer).reason)
+            return await asyncio.to_thread(lambda: read_listing(self._name, answer.decoded()))
+        except (UnusableAnswerError, PromptFormatError) as error:
+            return SourceListing((), str(error))
 
     async def close(self) -> None:
         """Close the connections; those of running requests when they end."""

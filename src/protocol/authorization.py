@@ -26,6 +26,8 @@ class Authorization:
     """Its token may act for users."""
     user: str | None = None
     """The user for whom it acts, who is its principal."""
+    writes_registry: bool = False
+    """Its token may change the served registry."""
 
     def usable_toolsets(self, names: Collection[str]) -> tuple[str, ...]:
         """Returns those of ``names`` that are permitted; if the authorization lists toolsets, in its order."""

@@ -113,6 +113,8 @@ class CallError(Exception):
         self.retry_after_ms = retry_after_ms
         self.details = details
         self.summary = summary if message else self.message
+        self.output: object = None
+        """A ``ToolOutput``: what an MCP server's tool answered with its failure, for clients that get it unchanged."""
         super().__init__(self.message)
 
     @classmethod

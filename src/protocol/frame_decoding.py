@@ -16,6 +16,7 @@ from .error_codes import InvalidRequestError, ProtocolError, ToolError
 from .frames import MAX_REQUEST_ID_CHARS, MAX_REQUEST_IDS, CallTool, ClientFrame, canonical_tool_name
 from .json_pieces import MAX_VALUES, TooComplexError, TooManyValuesError, decode_in_pieces, finite, has_few_parts
 from .name_suggestions import close_names, did_you_mean
+from .questions.client_question import known_kinds
 from .tool_call import RequestId, ToolCall
 from .trace_context import usable_traceparent
 
@@ -136,6 +137,7 @@ def tool_call(frame: CallTool, frame_bytes: int, *, make_id: Callable[[], str]) 
         frame.on_disconnect,
         echo_id,
         traceparent=None if frame.traceparent is None else usable_traceparent(frame.traceparent),
+        answers=() if frame.answers is None else known_kinds(frame.answers),
     )
 
 

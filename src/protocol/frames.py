@@ -10,6 +10,7 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 
 from .error_codes import ToolError
+from .questions.client_question import QuestionKind
 from .tool_call import CallStatus, Json, Metadata, RequestId, ToolInfo
 
 PROTOCOL_VERSION: Final = 1
@@ -71,6 +72,9 @@ class CallTool(_Frame, tag="call_tool", frozen=True):
     tool: dict[str, Any] | str | None = None
     traceparent: Any = None
     """The caller's span. Loosely typed: an invalid one is ignored, as W3C's specification demands."""
+    answers: Any = None
+    """The kinds of questions that the caller answers, for clients with the feature ``questions``. Loosely typed: a kind
+    that the daemon does not know is ignored."""
 
 
 class ToolCallAlias(CallTool, tag="tool_call", frozen=True):
@@ -99,6 +103,15 @@ class ForgetAlias(Acknowledge, tag="forget", frozen=True):
     """``acknowledge`` in the spelling of older clients."""
 
 
+class AnswerQuestion(_Frame, tag="answer_question", frozen=True):
+    """The answer to a question of a running call: MCP's result, or else MCP's error."""
+
+    request_id: RequestId
+    question_id: str
+    result: Any = None
+    error: Any = None
+
+
 class ListTools(_Frame, tag="list_tools", frozen=True):
     """List the tools of the session's toolset. ``id`` is an older spelling of ``request_id``, here and below."""
 
@@ -121,7 +134,17 @@ class Health(_Frame, tag="health", frozen=True):
 
 
 ClientFrame = (
-    Hello | CallTool | ToolCallAlias | Cancel | CallStatusQuery | Acknowledge | ForgetAlias | ListTools | Ping | Health
+    Hello
+    | CallTool
+    | ToolCallAlias
+    | Cancel
+    | CallStatusQuery
+    | Acknowledge
+    | ForgetAlias
+    | AnswerQuestion
+    | ListTools
+    | Ping
+    | Health
 )
 
 # --- from the server -------------------------------------------------------------------------------------------------
@@ -216,6 +239,30 @@ class CallToolRes(_Frame, tag="call_tool_res", frozen=True):
     """Whether ``error`` is null; absent from older daemons."""
     result: Sequence[Any] | msgspec.UnsetType = msgspec.UNSET
     """For callers that sent ``id``: ``outputs``, or one text block with the error."""
+    meta: dict[str, Json] | msgspec.UnsetType = msgspec.field(default=msgspec.UNSET, name="_meta")
+    """The ``_meta`` of an MCP server's result."""
+
+
+class QuestionFrame(_Frame, tag="question", omit_defaults=True, frozen=True):
+    """A running call asks its client, which answers with ``answer_question``. The same question may arrive again."""
+
+    request_id: RequestId
+    question_id: str
+    kind: QuestionKind
+    method: str
+    """MCP's method, and below its parameters."""
+    params: dict[str, Json]
+    timeout_ms: float
+    """How long the question still waits."""
+    source: str = ""
+    """The source that asks; absent if a tool of the daemon does."""
+
+
+class QuestionClosed(_Frame, tag="question_closed", frozen=True):
+    """A question needs no answer any longer: it was withdrawn, or no answer came in time."""
+
+    request_id: RequestId
+    question_id: str
 
 
 class CancelRes(_Frame, tag="cancel_res", frozen=True):
@@ -274,12 +321,21 @@ class ToolsChanged(_Frame, tag="tools_changed", frozen=True):
     rev: str
 
 
+class Notification(_Frame, tag="notification", frozen=True):
+    """A notification of MCP about resources, prompts or log messages, for clients with the feature ``resources``."""
+
+    method: str
+    params: dict[str, Any]
+
+
 ServerFrame = (
     HelloAck
     | CallToolAck
     | ProgressFrame
     | StreamChunk
     | CallToolRes
+    | QuestionFrame
+    | QuestionClosed
     | CancelRes
     | CallStatusRes
     | ListToolsRes
@@ -288,6 +344,7 @@ ServerFrame = (
     | ErrorFrame
     | GoingAway
     | ToolsChanged
+    | Notification
 )
 
 _encoder = msgspec.json.Encoder()

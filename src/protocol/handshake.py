@@ -34,7 +34,10 @@ PROSE_TEXT: Final = "prose_text"
 _TEXT_FEATURES: Final = frozenset({JSON_TEXT, PROSE_TEXT})
 """The features that select the form of conversational answers. They do not mean that the client reads further
 frames."""
-SERVER_FEATURES: Final = ("ack", "stream", "resume", "going_away", "tools_changed", JSON_TEXT, PROSE_TEXT)
+SERVER_FEATURES: Final = (
+    *("ack", "stream", "resume", "going_away", "tools_changed", "questions", "resources"),
+    *(JSON_TEXT, PROSE_TEXT),
+)
 """The optional features that this server supports."""
 
 _LABEL = re.compile(r"[A-Za-z0-9_-]{3,64}")

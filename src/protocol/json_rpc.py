@@ -17,6 +17,8 @@ INVALID_REQUEST: Final = -32600
 METHOD_NOT_FOUND: Final = -32601
 INVALID_PARAMS: Final = -32602
 INTERNAL_ERROR: Final = -32603
+RESOURCE_NOT_FOUND: Final = -32002
+"""Before 2026-07-28, which has ``INVALID_PARAMS`` for it."""
 HEADER_MISMATCH: Final = -32020
 MISSING_CLIENT_CAPABILITY: Final = -32021
 UNSUPPORTED_VERSION: Final = -32022
@@ -60,6 +62,7 @@ class RpcReply(msgspec.Struct, frozen=True, gc=False):
     id: JsonRpcId
     result: dict[str, Any] | None
     """None if it is an error."""
+    error: dict[str, Any] | None = None
 
 
 class MessageProblem(msgspec.Struct, frozen=True):
@@ -105,6 +108,7 @@ class _Failure(msgspec.Struct, frozen=True, gc=False):
 class _Asked(msgspec.Struct, frozen=True, gc=False):
     id: JsonRpcId
     method: str
+    params: Any = UNSET
     jsonrpc: str = "2.0"
 
 
@@ -171,9 +175,9 @@ def failure(request_id: JsonRpcId | None, problem: MessageProblem) -> bytes:
     return _encode(_Failure(request_id, problem))
 
 
-def request(request_id: JsonRpcId, method: str) -> bytes:
+def request(request_id: JsonRpcId, method: str, params: Any = UNSET) -> bytes:
     """Encodes a request to the client."""
-    return _encode(_Asked(request_id, method))
+    return _encode(_Asked(request_id, method, params))
 
 
 def notification(method: str, params: Any) -> bytes:
@@ -235,6 +239,7 @@ def _message(wire: _Wire) -> Message:
             return RpcRequest(wire.id, wire.method, params)
         return RpcNotification(wire.method, params)
     if wire.id is not UNSET and (wire.result is not UNSET or wire.error is not UNSET):
-        return RpcReply(wire.id, None if wire.result is UNSET else wire.result)
+        error = None if wire.error is UNSET else wire.error
+        return RpcReply(wire.id, None if wire.result is UNSET else wire.result, error)
     what = "This is not a JSON-RPC 2.0 message: it has no method, and neither a result nor an error with an id."
     return MalformedMessage(MessageProblem(INVALID_REQUEST, what), None if wire.id is UNSET else wire.id)

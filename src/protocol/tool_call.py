@@ -25,10 +25,13 @@ MAX_TIMEOUT_S: Final = 1800.0
 """The longest timeout that a call may request."""
 
 
-class TextContent(msgspec.Struct, frozen=True, gc=False, tag_field="type", tag="text"):
+class TextContent(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, tag_field="type", tag="text"):
     """An MCP content block with plain text."""
 
     text: str
+    annotations: dict[str, Json] | None = None
+    """MCP's annotations of the block, as its server sent them; the other blocks have them too, and ``meta``."""
+    meta: dict[str, Json] | None = msgspec.field(default=None, name="_meta")
 
 
 def continuation_line(continuation_id: str) -> str:
@@ -36,26 +39,36 @@ def continuation_line(continuation_id: str) -> str:
     return f"continuation_id: {continuation_id}"
 
 
-class ImageContent(msgspec.Struct, frozen=True, gc=False, tag_field="type", tag="image", rename="camel"):
+class ImageContent(
+    msgspec.Struct, frozen=True, gc=False, omit_defaults=True, tag_field="type", tag="image", rename="camel"
+):
     """An MCP content block with an image."""
 
     data: str
     """Base64."""
     mime_type: str
+    annotations: dict[str, Json] | None = None
+    meta: dict[str, Json] | None = msgspec.field(default=None, name="_meta")
 
 
-class AudioContent(msgspec.Struct, frozen=True, gc=False, tag_field="type", tag="audio", rename="camel"):
+class AudioContent(
+    msgspec.Struct, frozen=True, gc=False, omit_defaults=True, tag_field="type", tag="audio", rename="camel"
+):
     """An MCP content block with audio."""
 
     data: str
     """Base64."""
     mime_type: str
+    annotations: dict[str, Json] | None = None
+    meta: dict[str, Json] | None = msgspec.field(default=None, name="_meta")
 
 
-class EmbeddedResource(msgspec.Struct, frozen=True, gc=False, tag_field="type", tag="resource"):
+class EmbeddedResource(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, tag_field="type", tag="resource"):
     """An MCP content block with a resource's content: ``uri``, ``mimeType``, and ``text`` or ``blob``."""
 
     resource: dict[str, Json]
+    annotations: dict[str, Json] | None = None
+    meta: dict[str, Json] | None = msgspec.field(default=None, name="_meta")
 
 
 class ResourceLink(
@@ -70,9 +83,22 @@ class ResourceLink(
     mime_type: str | None = None
     size: int | None = None
     """In bytes."""
+    icons: list[dict[str, Json]] | None = None
+    annotations: dict[str, Json] | None = None
+    meta: dict[str, Json] | None = msgspec.field(default=None, name="_meta")
 
 
 ContentBlock = TextContent | ImageContent | AudioContent | EmbeddedResource | ResourceLink
+
+
+def plain_text(block: ContentBlock) -> str | None:
+    """The text of a block that is only text; None for any other."""
+    if isinstance(block, TextContent):
+        return block.text
+    if isinstance(block, EmbeddedResource):
+        text = block.resource.get("text")
+        return text if isinstance(text, str) else None
+    return None
 
 
 class Usage(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
@@ -210,6 +236,9 @@ class ToolInfo(msgspec.Struct, frozen=True, rename="camel"):
     annotations: Annotations
     output_schema: dict[str, Any] | msgspec.UnsetType = msgspec.UNSET
     """The schema of ``structured``, if the tool declares one."""
+    mcp: dict[str, Any] | msgspec.UnsetType = msgspec.UNSET
+    """If the tool comes from an MCP server: the fields that its listing there has besides the above, or has otherwise.
+    ``title``, ``icons``, ``annotations``, ``_meta``; a field that is null there is absent."""
 
 
 class ClientInfo(msgspec.Struct, frozen=True):
@@ -258,6 +287,8 @@ class ToolCall(msgspec.Struct, frozen=True, gc=False):
     """The digest of long arguments, computed outside of the event loop."""
     traceparent: str | None = None
     """The caller's span (``trace_context``), valid."""
+    answers: tuple[str, ...] = ()
+    """The kinds of questions that the caller answers (``questions.client_question``)."""
 
     @property
     def identity(self) -> dict[str, Any] | bytes:
@@ -270,9 +301,14 @@ class ToolResult(msgspec.Struct, frozen=True, gc=False):
 
     metadata: Metadata
     outputs: tuple[ContentBlock, ...] = ()
-    """The first block is text."""
+    """The first block is text, unless the tool comes from an MCP server: then they are the server's, in its order, also
+    if the call failed there."""
     structured: Json | msgspec.UnsetType = msgspec.UNSET
     error: ToolError | None = None
+    meta: dict[str, Json] | msgspec.UnsetType = msgspec.UNSET
+    """The ``_meta`` of an MCP server's result."""
+    typed: bool | msgspec.UnsetType = msgspec.UNSET
+    """True if the tool declares an output schema: MCP clients check structured content against it."""
 
     @property
     def ok(self) -> bool:
@@ -285,17 +321,17 @@ class ToolResult(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def text(self) -> str:
-        """The text blocks, separated by line breaks."""
-        return "\n".join(block.text for block in self.outputs if isinstance(block, TextContent))
+        """The text blocks and the texts of resources, separated by line breaks."""
+        return "\n".join(text for block in self.outputs if (text := plain_text(block)) is not None)
 
     @property
     def value(self) -> Json:
         """The value that pipelines, programs and files use: the structured data if there is any, otherwise the text;
-        if there are images, audio or resources, all blocks under ``content``.
+        if there are images, audio, links or binary resources, all blocks under ``content``.
         """
         if self.structured is not msgspec.UNSET:
             return self.structured
-        if all(isinstance(block, TextContent) for block in self.outputs):
+        if all(plain_text(block) is not None for block in self.outputs):
             return self.text
         return {"content": [msgspec.to_builtins(block) for block in self.outputs]}
 

@@ -6,10 +6,12 @@ client, and a call that fails or is cancelled closes its client with all connect
 """
 
 import asyncio
+import os
 import ssl
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
+from functools import cache
 from typing import Any, Generic, Protocol, TypeVar
 
 import httpx
@@ -39,14 +41,33 @@ def count_sdk_retries(on_retry: Callable[[], None]) -> Iterator[None]:
         _on_retry.reset(token)
 
 
+def trusted_certificates() -> ssl.SSLContext:
+    """The certificates that vendors are verified against, loaded once: they take 20 ms and some MB."""
+    return _load_certificates(os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR"))
+
+
+@cache
+def _load_certificates(_file: str | None, _directory: str | None) -> ssl.SSLContext:
+    return httpx.create_ssl_context()  # reads both variables
+
+
+@cache
+def _no_certificates() -> ssl.SSLContext:
+    """For the simulator, which listens on a loopback port without TLS."""
+    return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+
+
 class CallConnections(Generic[C]):
     """The HTTP clients of one transport: one per concurrent call, reused by later calls."""
 
     def __init__(self, access: VendorAccess, new_client: Callable[..., C]) -> None:
-        """``new_client`` takes the keywords of ``httpx.AsyncClient``. Slow: loads the trusted certificates."""
+        """``new_client`` takes the keywords of ``httpx.AsyncClient``.
+
+        Slow for the first real vendor of the process: loads the trusted certificates.
+        """
         self._new_client = new_client
         self._trust_env = not access.simulated
-        self._certificates = httpx.create_ssl_context(trust_env=self._trust_env)
+        self._certificates = _no_certificates() if access.simulated else trusted_certificates()
         self._open: set[_CallLine[C]] = set()
         self._idle: list[_CallLine[C]] = []
 

@@ -7,9 +7,9 @@ import msgspec
 from pydantic import BaseModel, ValidationError
 
 from ..agent_registry import tool_name_of
-from ..tools import AgentDefinitionError, FieldProblem, read_agent
+from ..tools import MAX_ROLES, AgentDefinitionError, FieldProblem, read_agent
 from .registered_card import flat_fields, runtime_record
-from .registry_entries import RoleEntry
+from .registry_entries import MAX_ITEMS, RoleEntry
 from .registry_kinds import NAMES, Kind
 from .registry_problem import RegistryRefusedError, field_problem, invalid_body, invalid_fields
 
@@ -27,6 +27,7 @@ def checked_entry(kind: Kind, body: object, tools: Mapping[str, Mapping[str, Any
     if not isinstance(body, dict):
         raise RegistryRefusedError(422, [field_problem((), "must be a JSON object", "model_type")])
     table = _normal(kind, body)
+    _check_lengths(table)
     try:
         entry = model.model_validate(table)
     except ValidationError as error:
@@ -37,6 +38,25 @@ def checked_entry(kind: Kind, body: object, tools: Mapping[str, Mapping[str, Any
     if kind is Kind.ARCHITECTURE:
         _check_architecture(checked)
     return checked
+
+
+def _check_lengths(table: Mapping[str, Any]) -> None:
+    """Refuses a body with more fields, or a list with more items, than any entry may have. Validating thousands of
+    invalid ones holds the interpreter's lock for a fraction of a second, in which the event loop stands still.
+
+    Raises:
+        RegistryRefusedError: it does.
+    """
+    lengths = {field: len(value) for field, value in table.items() if isinstance(value, list)}
+    problems = [
+        field_problem((field,), f"must have at most {most:,} items, and has {lengths[field]:,}")
+        for field in list(lengths)
+        if lengths[field] > (most := MAX_ROLES if field == "roles" else MAX_ITEMS)
+    ]
+    if len(table) > MAX_ITEMS:
+        problems = [field_problem((), f"must have at most {MAX_ITEMS:,} fields, and has {len(table):,}")]
+    if problems:
+        raise RegistryRefusedError(422, problems)
 
 
 def merged(current: Mapping[str, Any], patch: object) -> dict[str, Any]:

@@ -104,6 +104,15 @@ def runtime_record(agent_id: str, entry: Table, tools: Mapping[str, Table]) -> d
     }
 
 
+def hosted_record(agent_id: str, entry: Table, known: Mapping[str, Mapping[str, Table]]) -> dict[str, Any] | None:
+    """All that this daemon needs to host the agent; None if it has no roles. ``known`` as for ``agent_card``."""
+    record = runtime_record(agent_id, entry, known["tools"])
+    if record is None:
+        return None
+    named = {field: _known(known[field], entry[_REFERENCES[field]]) for field in ("skills", "rag_configs")}
+    return {**record, "is_public": entry["is_public"], **named}
+
+
 def _grants(grants: Sequence[Any], tools: Mapping[str, Table]) -> list[Any]:
     granted = []
     for grant in grants:

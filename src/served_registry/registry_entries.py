@@ -16,6 +16,8 @@ from ..tools import MAX_PROMPT_CHARS, ExecutionType, TemplateFormat, condition_t
 
 MAX_REFERENCES: Final = 100
 """Skills, tools or rag configurations of one agent."""
+MAX_ITEMS: Final = 1000
+"""Items of a list in a body, and fields of a body; ``document_sources`` may have as many."""
 MAX_MEMBERS: Final = 32
 """Agents of an architecture; as many as an agent has roles."""
 MAX_RETRY_COUNT: Final = 10
@@ -94,7 +96,7 @@ class RagEntry(BaseModel):
     knowledge_base_provider: Label | None = None
     web_search_provider: Label | None = None
     web_search_config: dict[str, Any] = {}
-    document_sources: Annotated[list[Text], Field(max_length=1000)] = []
+    document_sources: Annotated[list[Text], Field(max_length=MAX_ITEMS)] = []
     document_loader: Label | None = None
     chunk_size: int = Field(default=1000, ge=1, le=1_000_000)
     chunk_overlap: int = Field(default=200, ge=0)

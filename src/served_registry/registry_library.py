@@ -72,8 +72,8 @@ class RegistryLibrary:
         encoded = _encode(content.view(kind, content.newest(kind, entry_id)))
         return encoded, etag_of(encoded)
 
-    async def create(self, kind: Kind, body: object) -> str:
-        """Stores a new entry; returns its id.
+    async def create(self, kind: Kind, body: object) -> tuple[str, bytes, str]:
+        """Stores a new entry; returns its id, its content as it is answered, and its entity tag.
 
         Raises:
             RegistryRefusedError: it is invalid, exists already, does not fit, or cannot be written.
@@ -85,13 +85,15 @@ class RegistryLibrary:
             if entry_id in self.content.tables(kind):
                 raise RegistryRefusedError(400, f"the {names.word} {entry_id!r} already exists")
             await self._save(kind, entry_id, table, None)
+            made = self.answer(kind, entry_id)
         await self._on_change(kind)
-        return entry_id
+        return entry_id, *made
 
     async def replace(
         self, kind: Kind, entry_id: str, body: object, expected: EtagCheck, *, patch: bool = False
-    ) -> None:
-        """Replaces an entry by the body; with ``patch``, only the fields that are in it.
+    ) -> str:
+        """Replaces an entry by the body; with ``patch``, only the fields that are in it. Returns the entity tag of what
+        this change made: that of a later change would let its client overwrite what it has not seen.
 
         Raises:
             RegistryRefusedError: there is no such entry, or as for ``create``.
@@ -104,9 +106,11 @@ class RegistryLibrary:
             body = _with_id(kind, entry_id, body)
             table = await self._checked(kind, body)
             if table == current.table:
-                return
+                return self.answer(kind, entry_id)[1]
             await self._save(kind, entry_id, table, current)
+            etag = self.answer(kind, entry_id)[1]
         await self._on_change(kind)
+        return etag
 
     async def delete(self, kind: Kind, entry_id: str, expected: EtagCheck) -> None:
         """Deletes an entry that no other one names.

@@ -1,6 +1,6 @@
 """What is wrong with a request to the served registry, in the form of FastAPI's errors. Pure."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 from pydantic import BaseModel, ValidationError
@@ -27,18 +27,24 @@ def field_problem(path: Sequence[str | int], message: str, kind: str = "value_er
     return {"loc": ["body", *path], "msg": message, "type": kind}
 
 
-def invalid_fields(problems: Iterable[FieldProblem]) -> RegistryRefusedError:
+def invalid_fields(problems: Sequence[FieldProblem]) -> RegistryRefusedError:
     """A body whose fields are invalid."""
+    if len(problems) > MAX_PROBLEMS:
+        return _too_many(len(problems))
     return RegistryRefusedError(422, [field_problem(problem.path, problem.message) for problem in problems])
 
 
 def invalid_body(error: ValidationError, model: type[BaseModel]) -> RegistryRefusedError:
     """A body that a model refuses."""
     if (count := error.error_count()) > MAX_PROBLEMS:
-        why = f"has {count:,} invalid, missing or unknown fields; they are listed if they are at most {MAX_PROBLEMS}"
-        return RegistryRefusedError(422, [field_problem((), why)])
+        return _too_many(count)
     details = error.errors(include_url=False, include_input=False)
     return RegistryRefusedError(422, [_detail(each, model) for each in details])
+
+
+def _too_many(count: int) -> RegistryRefusedError:
+    why = f"has {count:,} invalid, missing or unknown fields; they are listed if they are at most {MAX_PROBLEMS}"
+    return RegistryRefusedError(422, [field_problem((), why)])
 
 
 def _detail(details: ErrorDetails, model: type[BaseModel]) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from ..agent_registry import (
     after_fetch,
     state_of,
 )
-from .registered_card import runtime_record
+from .registered_card import hosted_record
 from .registry_content import RegistryContent
 from .registry_kinds import Kind
 
@@ -67,9 +67,9 @@ class ServedAgents:
         if settings is None:
             self.known, self._left_out = (), 0
             return
-        tools = content.tables(Kind.TOOL)
+        entries = content.references()
         records = {
-            agent_id: runtime_record(agent_id, entry, tools) for agent_id, entry in content.tables(Kind.AGENT).items()
+            agent_id: hosted_record(agent_id, entry, entries) for agent_id, entry in content.tables(Kind.AGENT).items()
         }
         references = settings.agents
         if settings.all_agents:

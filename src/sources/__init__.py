@@ -10,8 +10,12 @@ from .checked_network import CheckedNetwork, ForbiddenAddressError
 from .google_token import GoogleAccount, GoogleToken
 from .json_server import MAX_JSON_BYTES, MAX_REQUESTS_PER_SERVER, JsonAnswer, JsonServer, UnusableAnswerError
 from .kept_files import KeptFile, KeptFiles
+from .keyed_tables import keyed_table_message, read_keyed_table
+from .oauth.sign_in_desk import SignInDesk
+from .oauth.sign_in_values import DAEMON as DAEMON_SIGN_IN
 from .source import RefusedServer, Source, SourceCheck, SourceListener, SourceNote
 from .source_auth import BearerAuth, SecretTable
+from .source_content import ContentSource, Entry, OffersContent, SourceContent, SourceEvents, SourcePrompt
 from .source_factory import check_source, may_provide, open_source
 from .source_manager import SourceManager, SourceState
 from .source_secrets import COMMAND_ENVIRONMENT, unavailable_secrets
@@ -22,14 +26,13 @@ from .source_settings import (
     SourceSettings,
     SourceSettingsError,
     anchored,
-    keyed_table_message,
-    read_keyed_table,
     read_sources,
 )
 from .tool_pins import PINS_DIRECTORY, PinError
 
 __all__ = [
     "COMMAND_ENVIRONMENT",
+    "DAEMON_SIGN_IN",
     "MAX_JSON_BYTES",
     "MAX_REQUESTS_PER_SERVER",
     "PINS_DIRECTORY",
@@ -37,6 +40,8 @@ __all__ = [
     "AddressPolicy",
     "BearerAuth",
     "CheckedNetwork",
+    "ContentSource",
+    "Entry",
     "ForbiddenAddressError",
     "GoogleAccount",
     "GoogleToken",
@@ -47,14 +52,19 @@ __all__ = [
     "KeptFile",
     "KeptFiles",
     "McpSettings",
+    "OffersContent",
     "PinError",
     "RefusedServer",
     "SecretTable",
+    "SignInDesk",
     "Source",
     "SourceCheck",
+    "SourceContent",
+    "SourceEvents",
     "SourceListener",
     "SourceManager",
     "SourceNote",
+    "SourcePrompt",
     "SourceSettings",
     "SourceSettingsError",
     "SourceState",

@@ -1,4 +1,4 @@
-"""Content blocks as MCP has them, from servers and agents: read as text, and passed on if they are valid. Pure."""
+"""Content blocks as MCP has them, from servers and agents: passed on if they are valid, else described. Pure."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -6,7 +6,8 @@ from typing import Any, Final
 
 import msgspec
 
-from ..protocol.tool_call import ContentBlock
+from ..protocol.content_text import described_text
+from ..protocol.tool_call import ContentBlock, Json, TextContent, plain_text
 from ..tools import ToolOutput
 
 _MAX_MIME_CHARS: Final = 255
@@ -14,59 +15,72 @@ _MIME: Final = re.compile(r"[\w.+!#$&^-]+/[\w.+!#$&^-]+(?:\s*;[ -~]*)?", re.ASCI
 _BASE64: Final = re.compile(r"[A-Za-z0-9+/]*={0,2}")
 
 
-def read_answer(content: Sequence[Mapping[str, Any]], structured: Any) -> ToolOutput | str:
-    """Returns a successful result: its text, its structured data if any, and its images, audio and resources unchanged.
+def server_answer(
+    content: Sequence[Mapping[str, Any]], structured: Any = None, meta: dict[str, Json] | None = None
+) -> ToolOutput | str:
+    """Returns an MCP server's result as it is: its blocks in their order, its structured data and its ``_meta``."""
+    blocks = tuple(map(typed_block, content))
+    if structured is None and meta is None and len(blocks) == 1:
+        (block,) = blocks
+        if isinstance(block, TextContent) and block == TextContent(block.text):
+            return block.text
+    data = msgspec.UNSET if structured is None else structured
+    return ToolOutput(data=data, content=blocks, meta=meta)
 
-    Text resources become text.
+
+def read_answer(content: Sequence[Mapping[str, Any]], structured: Any) -> ToolOutput | str:
+    """Returns the text of a successful result, its structured data if any, and then its images, audio and resources.
+
+    The text describes them. Text resources become text.
     """
-    text = "\n".join(filter(None, map(block_text, content)))
-    blocks = tuple(block for part in content if (block := _block(part)) is not None)
+    typed = tuple(map(typed_block, content))
+    text = described_text(typed)
+    blocks = tuple(block for block in typed if plain_text(block) is None)
     if structured is not None:
         return ToolOutput(text or None, structured, blocks)
     return ToolOutput(text, blocks=blocks) if blocks else text
 
 
-def _block(block: Mapping[str, Any]) -> ContentBlock | None:
-    """Returns a content block unchanged; None if its text is complete or it is invalid.
+def typed_block(block: Mapping[str, Any]) -> ContentBlock:
+    """Returns a content block unchanged; a text that describes it if it is invalid or of an unknown type.
 
     Vendors reject a whole conversation for one invalid image.
     """
-    match block:
-        case {"type": "image" | "audio", "mimeType": str(mime), "data": str(data)} if not (
-            _is_mime(mime) and _is_base64(data)
-        ):
-            return None
-        case {"type": "resource", "resource": {"blob": blob}} if not (isinstance(blob, str) and _is_base64(blob)):
-            return None
-        case {"type": "image" | "audio" | "resource_link"} | {"type": "resource", "resource": {"blob": _}}:
-            try:
-                converted: ContentBlock = msgspec.convert(block, ContentBlock)
-            except msgspec.ValidationError:
-                return None
-            return converted
-        case _:
-            return None
+    wrong = _wrong(block)
+    if wrong is not None:
+        return TextContent(wrong)
+    try:
+        converted: ContentBlock = msgspec.convert(block, ContentBlock)
+    except msgspec.ValidationError:
+        return TextContent(_description(block))
+    return converted
 
 
-def block_text(block: Mapping[str, Any]) -> str:
-    """Returns a content block as text: its text, or a description."""
+def _wrong(block: Mapping[str, Any]) -> str | None:
+    """Returns the description of a block with an invalid MIME type or base64; None for any other."""
     match block:
-        case {"type": "text", "text": str(text)}:
-            return text
         case {"type": "image" | "audio" as kind, "mimeType": str(mime), "data": str(data)}:
             if not _is_mime(mime):
                 return f"[{kind}, omitted: its MIME type is invalid]"
             if not _is_base64(data):
                 return f"[{kind}, {mime}, omitted: its data is not base64]"
-            return f"[{kind}, {mime}, {len(data) // 4 * 3 - data[-2:].count('='):,} bytes]"
+        case {"type": "resource", "resource": {"uri": uri, "blob": blob}} if not (
+            isinstance(blob, str) and _is_base64(blob)
+        ):
+            return f"[resource: {uri}, omitted: its data is not base64]"
+        case {"type": "resource", "resource": {"text": text}} if isinstance(text, str):
+            return None
+        case {"type": "resource", "resource": {"uri": uri, **rest}} if "blob" not in rest:
+            return f"[resource: {uri}]"
+    return None
+
+
+def _description(block: Mapping[str, Any]) -> str:
+    match block:
+        case {"type": "text", "text": str(text)}:
+            return text
         case {"type": "resource_link", "uri": uri}:
             return f"[{block.get('title') or block.get('name') or 'resource'}: {uri}]"
-        case {"type": "resource", "resource": {"text": str(text)}}:
-            return text
-        case {"type": "resource", "resource": {"uri": uri, "blob": str(blob)}} if not _is_base64(blob):
-            return f"[resource: {uri}, omitted: its data is not base64]"
-        case {"type": "resource", "resource": {"uri": uri}}:
-            return f"[resource: {uri}]"
         case _:
             return f"[{block.get('type', 'content')}]"
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Container, Sequence
 from pathlib import Path
 
 from ..tools import in_tool_thread
+from .tool_naming import ToolNaming
 from .tool_pins import PinComparison, PinFile, Pins, approved_pins
 from .upstream_catalog import UpstreamCatalog, build_catalog, prepare
 from .upstream_definition import UpstreamListing
@@ -16,11 +17,22 @@ from .upstream_definition import UpstreamListing
 class PinnedCatalog:
     """The latest catalog of one source, and its pins."""
 
-    def __init__(self, source: str, pins: Path, taken: Callable[[], Container[str]]) -> None:
-        """``pins`` is the directory of the pin files; ``taken`` returns the tool names that other sources use."""
+    def __init__(
+        self,
+        source: str,
+        pins: Path,
+        taken: Callable[[], Container[str]],
+        naming: ToolNaming | None = None,
+        *,
+        pin_file: str | None = None,
+    ) -> None:
+        """``pins`` is the directory of the pin files, each named as its source unless ``pin_file`` names it; ``taken``
+        returns the tool names that other sources use.
+        """
         self._source = source
-        self._pin_file = PinFile(pins, source)
+        self._pin_file = PinFile(pins, pin_file or source)
         self._taken = taken
+        self._naming = naming or ToolNaming()
         self._pins: Pins | None = None
         # The pins with accepted changes, until they are saved.
         self._accepted: Pins | None = None
@@ -51,8 +63,9 @@ class PinnedCatalog:
 
     async def update(self, listing: UpstreamListing) -> None:
         """Makes the catalog of a listing. Publish it without an await: another source could take the names."""
-        prepared = await in_tool_thread(prepare, listing, self._pins)
-        self.latest = build_catalog(self._source, listing, self._pins, self._taken(), prepared)
+        selected = self._naming.selected(listing)
+        prepared = await in_tool_thread(prepare, selected, self._pins)
+        self.latest = build_catalog(self._source, selected, self._pins, self._taken(), prepared, self._naming)
         self.listing = listing
         self._accepted = None
 

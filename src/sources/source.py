@@ -19,6 +19,8 @@ class SourceNote:
     where: str
     """The operation, such as ``GET /contacts/{id}``, or another place in the document."""
     what: str
+    diff: str = ""
+    """What has changed of a quarantined tool: lines with ``-`` and ``+``."""
 
     def __post_init__(self) -> None:
         """Makes both texts terminal-safe, since they quote the document or the server."""

@@ -89,6 +89,11 @@ class AuthTable(_Table):
         return None if self.user is None or self.field is None else CredentialField(self.user, self.field)
 
     @property
+    def of_caller(self) -> bool:
+        """Whether calls are made in the name of each caller."""
+        return self.user is not None
+
+    @property
     def credentials(self) -> tuple[CredentialField, ...]:
         """All fields of the caller's credential that a request needs."""
         return () if self.credential is None else (self.credential,)
@@ -138,12 +143,12 @@ class BasicAuth(AuthTable):
         )
 
 
-def _with_type(table: Any) -> Any:
+def with_type(table: Any) -> Any:
     """A credential of the caller is a bearer token, unless the table says otherwise."""
     return {"type": "bearer", **table} if isinstance(table, Mapping) and "user" in table else table
 
 
-Auth = Annotated[BearerAuth | ApiKeyAuth | BasicAuth, Field(discriminator="type"), BeforeValidator(_with_type)]
+Auth = Annotated[BearerAuth | ApiKeyAuth | BasicAuth, Field(discriminator="type"), BeforeValidator(with_type)]
 
 
 @dataclass(frozen=True, slots=True)

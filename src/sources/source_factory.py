@@ -2,28 +2,42 @@
 
 from collections.abc import Callable, Container
 from pathlib import Path
+from typing import Final
 
 from ..protocol.a2a.remote_card import UnusableCardError
 from .a2a.a2a_source import A2ASource
 from .mcp.mcp_source import McpSource
 from .mcp.upstream_failures import UpstreamUnavailableError
+from .oauth.sign_in_desk import SignInDesk
 from .openapi.openapi_source import OpenApiSource, check_openapi
 from .source import Source, SourceCheck
 from .source_check import check_once
+from .source_content import NoSourceEvents, SourceEvents
 from .source_settings import A2ASettings, McpSettings, OpenApiSettings, SourceSettings
 from .tool_pins import PinError, PinFile
 
+_NO_EVENTS: Final = NoSourceEvents()
 
-def open_source(name: str, settings: SourceSettings, *, pins: Path, taken: Callable[[str], Container[str]]) -> Source:
+
+def open_source(
+    name: str,
+    settings: SourceSettings,
+    *,
+    pins: Path,
+    taken: Callable[[str], Container[str]],
+    events: SourceEvents = _NO_EVENTS,
+    desk: SignInDesk | None = None,
+) -> Source:
     """Returns the source of these settings, not running yet.
 
-    ``pins`` is the directory of the pin files; ``taken`` returns the tool names that other sources use.
+    ``pins`` is the directory of the pin files; ``taken`` returns the tool names that other sources use; ``desk`` has
+    the sign-ins; ``events`` receives what the source announces about resources and prompts.
     """
     match settings:
         case OpenApiSettings():
             return OpenApiSource(name, settings)
         case McpSettings():
-            return McpSource(name, settings, pins, lambda: taken(name))
+            return McpSource(name, settings, pins, lambda: taken(name), events, desk)
         case A2ASettings():
             return A2ASource(name, settings, pins, lambda: taken(name))
 

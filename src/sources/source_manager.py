@@ -10,6 +10,7 @@ import structlog
 from ..protocol.name_suggestions import close_names, did_you_mean
 from ..tools import Tool
 from .source import Quarantine, Source, SourceNote
+from .source_content import ContentSource, OffersContent
 from .source_secrets import unavailable_secrets
 from .source_settings import SourceSettings
 
@@ -135,6 +136,12 @@ class SourceManager:
             for tool in managed.tools:
                 tools.setdefault(tool.name, tool)
         return list(tools.values())
+
+    @property
+    def offering(self) -> dict[str, ContentSource]:
+        """The resources and prompts of the sources that may have some, in configured order."""
+        active = {name: managed.source for name, managed in self._active.items()}
+        return {name: source.offered for name, source in active.items() if isinstance(source, OffersContent)}
 
     @property
     def problems(self) -> list[str]:

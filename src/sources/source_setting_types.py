@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Annotated, Final
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BeforeValidator, SkipValidation, StringConstraints
+from pydantic import AfterValidator, BeforeValidator, Field, SkipValidation, StringConstraints
 from pydantic_core import PydanticCustomError
 
-from ..tools import SecretLocation
+from ..tools import TOOL_NAME, SecretLocation
+from .operation_filter import MAX_GLOBS
 
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _URL: Final = re.compile(r"https?://", re.IGNORECASE)
@@ -81,3 +82,19 @@ HttpUrl = Annotated[str, AfterValidator(_http_url)]
 DocumentLocation = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1), AfterValidator(_spec)]
 """The path of a file, or an ``http`` or ``https`` URL."""
 Hosts = Annotated[bool | tuple[str, ...], BeforeValidator(_hosts)]
+
+Globs = Annotated[
+    tuple[Annotated[str, StringConstraints(min_length=1, max_length=500)], ...], Field(max_length=MAX_GLOBS)
+]
+
+
+def _renames(renames: Mapping[str, str]) -> Mapping[str, str]:
+    names = list(renames.values())
+    if not all(TOOL_NAME.fullmatch(name) for name in names) or len(set(names)) < len(names):
+        raise PydanticCustomError(
+            "renames", "must give each tool another name, of up to 64 letters, digits, underscores and hyphens"
+        )
+    return renames
+
+
+Renames = Annotated[Mapping[str, str], Field(max_length=MAX_GLOBS), AfterValidator(_renames)]

@@ -1,9 +1,9 @@
 """The settings of a source, ``[sources.NAME]`` in toold.toml; documented in docs/sources.md."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, Self, TypeVar
+from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import (
     BaseModel,
@@ -18,10 +18,20 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 
 from ..protocol.home_directory import expand_home
 from ..protocol.name_suggestions import close_names, did_you_mean
-from ..tools import Binding, BindingError, SecretLocation, anchored_table, read_source_bindings, setting_message
-from .operation_filter import MAX_GLOBS, OperationFilter, OperationFilters
+from ..tools import (
+    Amounts,
+    Binding,
+    BindingError,
+    SecretLocation,
+    anchored_table,
+    read_source_bindings,
+    setting_message,
+)
+from .oauth.oauth_settings import McpAuth, OAuthAuth, auth_secrets, secret_auth
+from .operation_filter import OperationFilter, OperationFilters
 from .source_auth import ApiKeyAuth, Auth
-from .source_setting_types import DocumentLocation, Environment, Hosts, HttpUrl, is_url
+from .source_setting_types import DocumentLocation, Environment, Globs, Hosts, HttpUrl, Renames, is_url
+from .tool_naming import Prefix, ToolNaming
 
 MAX_ANSWER_BYTES: Final = 8 * 1024 * 1024
 """Encoded as base64 it still fits into a frame."""
@@ -36,68 +46,6 @@ class _Table(BaseModel):
     """A table of toold.toml: unknown settings are refused, and errors do not contain values."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
-
-
-_Settings = TypeVar("_Settings", bound=BaseModel)
-
-
-def read_keyed_table(
-    table: object,
-    model: type[_Settings],
-    failure: type[ValueError],
-    *,
-    expected: str,
-    fields: Callable[[Sequence[str]], Sequence[str]],
-) -> _Settings:
-    """Return the settings of a table of toold.toml; settings are returned as they are.
-
-    Args:
-        table: the table.
-        model: its settings.
-        failure: raised if they are invalid; the message names the key and what is allowed, never the value.
-        expected: how the table is written, for the message if it is not a table.
-        fields: as for ``keyed_table_message``.
-    """
-    if isinstance(table, model):
-        return table
-    if not isinstance(table, Mapping):
-        raise failure(f"must be a table of toold.toml: {expected}")
-    try:
-        return model.model_validate(dict(table))
-    except ValidationError as error:
-        problems = error.errors(include_url=False)
-    raise failure(keyed_table_message(problems, fields))
-
-
-def keyed_table_message(problems: Iterable[ErrorDetails], fields: Callable[[Sequence[str]], Sequence[str]]) -> str:
-    """One message with each distinct problem of a settings table whose ``key`` is a ``SecretTable``.
-
-    ``fields`` returns the settings of the table at a path.
-    """
-    return "; ".join(dict.fromkeys(_keyed_sentence(problem, fields) for problem in problems))
-
-
-def _keyed_sentence(details: ErrorDetails, fields: Callable[[Sequence[str]], Sequence[str]]) -> str:
-    steps = [step for step in details["loc"] if isinstance(step, str)]
-    key = ".".join(steps)
-    match details["type"]:
-        case "missing":
-            return f"{key} is required"
-        case "extra_forbidden" if "key" in steps[:-1]:
-            return f"{key} is not a setting; key has env or file, never the key itself"
-        case "extra_forbidden":
-            known = fields(steps[:-1])
-            hint = did_you_mean(close_names(steps[-1], known, n=1)) or f"settings: {', '.join(known)}"
-            return f"{key} is not a setting; {hint}"
-        case "model_type" | "model_attributes_type" if steps[-1] == "key":
-            return f"{key} must be {{ env = … }} or {{ file = … }}, never the key itself"
-        case _:
-            return f"{key} {setting_message(details)}".strip()
-
-
-def operator_secrets(auth: Auth | None) -> tuple[SecretLocation, ...]:
-    """The locations of the operator's secrets."""
-    return () if auth is None or auth.secret is None else (auth.secret,)
 
 
 class RateSetting(_Table):
@@ -142,7 +90,7 @@ class OpenApiSettings(_WithBindings):
     @property
     def secrets(self) -> tuple[SecretLocation, ...]:
         """The locations of its secrets."""
-        return operator_secrets(self.auth)
+        return auth_secrets(self.auth)
 
 
 class McpSettings(_WithBindings):
@@ -156,15 +104,23 @@ class McpSettings(_WithBindings):
     env: Environment = {}
     """The program's environment, in addition to the few variables that every program needs."""
     url: HttpUrl | None = None
-    auth: Auth | None = None
-    list_auth: Auth | None = None
-    """If ``auth`` is a credential of each caller: how the daemon authenticates to list the tools."""
+    auth: McpAuth | None = None
+    list_auth: McpAuth | None = None
+    """If ``auth`` is of each caller: how the daemon authenticates to list the tools."""
+    prefix: Prefix = "on_collision"
+    rename: Renames = {}
+    """Names in this daemon, by the server's names."""
+    include: Globs = ()
+    """Globs of the server's names of tools; all tools if empty."""
+    exclude: Globs = ()
     allow_private: Hosts = False
-    """As for an OpenAPI source."""
     start_timeout_s: Annotated[float, Field(gt=0, le=600, allow_inf_nan=False)] = 30.0
     """The time limit for starting or connecting, and listing the tools."""
     timeout_s: Annotated[float, Field(gt=0, le=1800, allow_inf_nan=False)] = 30.0
     """The default timeout of a call."""
+    sampling: Literal["client", "daemon", "off"] = "client"
+    sampling_budget: Amounts = {}
+    """Who answers requests for completions: the client of the call, the daemon's models by day's budget, or no one."""
     rate: RateSetting | None = None
     max_answer_bytes: Annotated[int, Field(ge=1024, le=MAX_ANSWER_BYTES)] = MAX_ANSWER_BYTES
 
@@ -172,24 +128,34 @@ class McpSettings(_WithBindings):
     def secrets(self) -> tuple[SecretLocation, ...]:
         """The locations of its secrets."""
         variables = (value for value in self.env.values() if isinstance(value, SecretLocation))
-        return (*variables, *operator_secrets(self.shared_auth))
+        return (*variables, *auth_secrets(self.auth), *auth_secrets(self.list_auth))
+
+    @property
+    def naming(self) -> ToolNaming:
+        return ToolNaming(self.prefix, self.rename, self.include, self.exclude)
 
     @property
     def shared_auth(self) -> Auth | None:
         """How the daemon itself authenticates: to list the tools, and for calls without the caller's credential."""
-        return self.list_auth if self.auth is not None and self.auth.credential is not None else self.auth
+        return secret_auth(self.list_auth if self.auth is not None and self.auth.of_caller else self.auth)
+
+    @property
+    def shared_oauth(self) -> OAuthAuth | None:
+        """The same if it signs in. Without ``list_auth`` it signs in as its users do, to list the tools."""
+        auth = self.auth if self.list_auth is None else self.list_auth
+        return auth if isinstance(auth, OAuthAuth) else None
 
     @model_validator(mode="after")
     def _one_transport(self) -> Self:
+        if (self.sampling == "daemon") != bool(self.sampling_budget):
+            raise PydanticCustomError("mcp_transport", 'sampling = "daemon" and sampling_budget require each other')
         if (self.command is None) == (self.url is None):
             raise PydanticCustomError("mcp_transport", "must have either command or url")
-        if self.url is None and self.auth is not None and self.auth.credential is not None:
-            what = "auth with user requires url: a program cannot have credentials of users, since all callers share it"
+        if self.url is None and self.auth is not None and self.auth.of_caller:
+            what = "auth of each caller requires url: all callers share a program"
             raise PydanticCustomError("mcp_transport", what)
-        if self.list_auth is not None and (
-            self.auth is None or self.auth.credential is None or self.list_auth.credential is not None
-        ):
-            what = "list_auth has a secret of the operator (env or file), and requires auth with user and field"
+        if self.list_auth is not None and (self.auth is None or not self.auth.of_caller or self.list_auth.of_caller):
+            what = "list_auth has a secret of the operator (env or file), and requires auth with user or per"
             raise PydanticCustomError("mcp_transport", what)
         if self.url is None and (self.auth is not None or self.allow_private is not False):
             raise PydanticCustomError(
@@ -216,11 +182,6 @@ class CardKeys(_Table):
         return self
 
 
-_Globs = Annotated[
-    tuple[Annotated[str, StringConstraints(min_length=1, max_length=500)], ...], Field(max_length=MAX_GLOBS)
-]
-
-
 class A2ASettings(_WithBindings):
     """A remote agent that speaks A2A: one tool, or one per skill."""
 
@@ -229,9 +190,9 @@ class A2ASettings(_WithBindings):
     """The agent's URL, below which its card is, or that of the card itself."""
     tools: Literal["agent", "skills"] = "agent"
     """What becomes a tool: the agent, or each of its skills."""
-    include: _Globs = ()
+    include: Globs = ()
     """Globs of skill ids; all skills if empty. If the agent is a single tool, its description lists these skills."""
-    exclude: _Globs = ()
+    exclude: Globs = ()
     auth: Auth | None = None
     verify: CardKeys | None = None
     """With it, a card without a valid signature of one of these keys is refused."""
@@ -257,13 +218,10 @@ class A2ASettings(_WithBindings):
     @property
     def secrets(self) -> tuple[SecretLocation, ...]:
         """The locations of its secrets."""
-        return operator_secrets(self.auth)
+        return auth_secrets(self.auth)
 
     @model_validator(mode="after")
     def _in_a_header(self) -> Self:
-        if self.auth is not None and self.auth.credential is not None:
-            what = "auth of an agent must have a secret of the operator (env or file), not a credential of its callers"
-            raise PydanticCustomError("a2a_auth", what)
         if isinstance(self.auth, ApiKeyAuth) and self.auth.location == "query":
             raise PydanticCustomError("a2a_auth", "auth must use a header")
         return self
@@ -324,6 +282,8 @@ def _sentence(details: ErrorDetails, settings: type[BaseModel]) -> str:
         del steps[1]  # pydantic's label for the type of auth
     key, context = ".".join(steps), details.get("ctx", {})
     match details["type"]:
+        case "extra_forbidden" if "oauth" in details["loc"] and len(steps) == 2:
+            return f"{key} is not a setting; settings: {', '.join(OAuthAuth.model_fields)}"
         case "extra_forbidden" if steps[0] in {"auth", "list_auth"}:
             where = "env or file for the secret, or user and field for a credential of each caller"
             return f"{key} is not a setting; {steps[0]} has type, and {where}, never the secret itself"
@@ -371,6 +331,8 @@ def _anchored_table(table: Mapping[str, Any], base: Path) -> dict[str, Any]:
     for name in ("auth", "list_auth", "verify"):
         if isinstance(secret := table.get(name), Mapping):
             changed[name] = _anchored_file(secret, base)
+            if "client_secret" in secret:
+                changed[name]["client_secret"] = _anchored_file(secret["client_secret"], base)
     if isinstance(env := table.get("env"), Mapping):
         changed["env"] = {name: _anchored_file(value, base) for name, value in env.items()}
     if "command" in table:
@@ -379,7 +341,7 @@ def _anchored_table(table: Mapping[str, Any], base: Path) -> dict[str, Any]:
     return changed
 
 
-def _anchored_file(value: object, base: Path) -> object:
+def _anchored_file(value: Any, base: Path) -> Any:
     if isinstance(value, Mapping) and isinstance(file := value.get("file"), str):
         return {**value, "file": base / expand_home(file)}
-    return value
+    return dict(value) if isinstance(value, Mapping) else value

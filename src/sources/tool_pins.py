@@ -12,7 +12,8 @@ from typing import Final
 
 import msgspec
 
-from .upstream_definition import UpstreamDefinition, changes, served_name
+from .tool_naming import ToolNaming
+from .upstream_definition import UpstreamDefinition, changes
 
 PINS_DIRECTORY: Final = "pins"
 """A directory in the state directory, with one file per source, mode 0600."""
@@ -29,6 +30,8 @@ class ToolPin(msgspec.Struct, frozen=True):
     served: str
     """Its name in this daemon, which never changes."""
     definition: UpstreamDefinition
+    titled: bool = False
+    """Whether the definition has the title; earlier versions did not pin it."""
 
 
 Pins = Mapping[str, ToolPin]
@@ -47,13 +50,19 @@ class PinComparison:
     served: str
     quarantine_reason: str | None = None
     """Why it is quarantined: it is new, or what has changed."""
+    pinned: UpstreamDefinition | None = None
+    """What was approved, if it is quarantined because it has changed."""
 
 
 def compare_listing(
-    source: str, pins: Pins | None, listed: Sequence[UpstreamDefinition], taken: Container[str]
+    source: str,
+    pins: Pins | None,
+    listed: Sequence[UpstreamDefinition],
+    taken: Container[str],
+    naming: ToolNaming = ToolNaming(),  # noqa: B008 - frozen
 ) -> list[PinComparison]:
     """Compares each tool of a listing with its pin; ``pins`` is None before the first listing."""
-    return assign_names(source, pins, listed, taken, quarantine_reasons(pins, listed))
+    return assign_names(source, pins, listed, taken, quarantine_reasons(pins, listed), naming)
 
 
 def quarantine_reasons(pins: Pins | None, listed: Iterable[UpstreamDefinition]) -> dict[str, str | None]:
@@ -67,8 +76,9 @@ def assign_names(
     listed: Iterable[UpstreamDefinition],
     taken: Container[str],
     reasons: Mapping[str, str | None],
+    naming: ToolNaming = ToolNaming(),  # noqa: B008 - frozen
 ) -> list[PinComparison]:
-    """Returns the tools of a listing, with names that are unique in this daemon.
+    """Returns the tools of a listing, with names that are unique in this daemon, without those that get none.
 
     Pinned tools keep their names; new ones get names that are free among theirs and ``taken``.
     """
@@ -80,18 +90,24 @@ def assign_names(
     # Pinned tools first, so that a new one does not take their names.
     for definition in sorted(listed, key=lambda definition: definition.name not in known):
         pin = known.get(definition.name)
-        if pin is not None and pin.served not in unavailable:
-            served = pin.served
-        else:
-            served = served_name(source, definition.name, unavailable_or_pinned)
+        is_free = pin is not None and pin.served not in unavailable
+        others = unavailable if is_free else unavailable_or_pinned
+        pinned = pin.served if pin is not None and is_free else None
+        served = naming.served(source, definition.name, pinned, others)
+        if served is None:
+            continue
         assigned.add(served)
-        comparisons.append(PinComparison(definition, served, reasons[definition.name]))
+        reason = reasons[definition.name]
+        approved = None if pin is None or reason is None else pin.definition
+        comparisons.append(PinComparison(definition, served, reason, approved))
     return comparisons
 
 
 def _quarantine_reason(pin: ToolPin | None, definition: UpstreamDefinition) -> str | None:
     if pin is None:
         return "is new"
+    if not pin.titled:
+        definition = msgspec.structs.replace(definition, title="")
     if pin.definition.digest == definition.digest:
         return None
     return f"has another {changes(pin.definition, definition)}"
@@ -101,7 +117,10 @@ def approved_pins(pins: Pins | None, comparisons: Iterable[PinComparison]) -> Pi
     """Returns the pins, updated with the current definitions of these tools."""
     return {
         **(pins or {}),
-        **{comparison.definition.name: ToolPin(comparison.served, comparison.definition) for comparison in comparisons},
+        **{
+            comparison.definition.name: ToolPin(comparison.served, comparison.definition, titled=True)
+            for comparison in comparisons
+        },
     }
 
 

@@ -3,13 +3,16 @@
 from collections.abc import Awaitable, Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from ..protocol.user_credential import CredentialField
 from ..tools import JsonSchema, Tool, ToolContext, ToolOutput
 from .source import SourceNote
+from .tool_naming import ToolNaming
 from .tool_pins import PinComparison, Pins, assign_names, compare_listing, quarantine_reasons
-from .upstream_definition import UpstreamDefinition, UpstreamListing
+from .upstream_definition import UpstreamDefinition, UpstreamListing, definition_diff
+
+_UNNAMED: Final = 'its name is taken or not valid here, and prefix is "never"; rename can give it another'
 
 Call = Callable[[str, dict[str, Any], ToolContext], Awaitable[ToolOutput | str]]
 """Calls the server's tool of this name."""
@@ -26,6 +29,7 @@ class UpstreamCatalog:
     outputs: Mapping[str, str | None] = field(default_factory=dict)
     """Errors in output schemas, by the names of the tools that have one."""
     listing_notes: Sequence[SourceNote] = ()
+    naming: ToolNaming = field(default_factory=ToolNaming)
 
     def tools(self, call: Call, timeout_s: float, credentials: tuple[CredentialField, ...]) -> list[Tool]:
         """Returns the tools whose argument schema is usable; their calls need ``credentials`` of the caller."""
@@ -52,7 +56,9 @@ class UpstreamCatalog:
                     SourceNote("repaired", comparison.definition.name, f"its outputSchema is not shown: {wrong}")
                 )
             if comparison.quarantine_reason is not None:
-                notes.append(SourceNote("quarantined", comparison.definition.name, comparison.quarantine_reason))
+                before, now = comparison.pinned, comparison.definition
+                diff = "" if before is None else definition_diff(before, now)
+                notes.append(SourceNote("quarantined", now.name, comparison.quarantine_reason, diff))
         return notes
 
     @property
@@ -76,7 +82,7 @@ class UpstreamCatalog:
         return replace(
             self,
             comparisons=compare_listing(
-                self.source, pins, [comparison.definition for comparison in self.comparisons], taken
+                self.source, pins, [comparison.definition for comparison in self.comparisons], taken, self.naming
             ),
         )
 
@@ -100,13 +106,20 @@ def prepare(listing: UpstreamListing, pins: Pins | None) -> PreparedTool:
 
 
 def build_catalog(
-    source: str, listing: UpstreamListing, pins: Pins | None, taken: Container[str], prepared: PreparedTool
+    source: str,
+    listing: UpstreamListing,
+    pins: Pins | None,
+    taken: Container[str],
+    prepared: PreparedTool,
+    naming: ToolNaming = ToolNaming(),  # noqa: B008 - frozen
 ) -> UpstreamCatalog:
     """Returns the catalog of a listing. It must be published without an await in between, because two sources may
     otherwise assign the same name.
     """
-    comparisons = assign_names(source, pins, listing.tools, taken, prepared.quarantine_reasons)
-    return UpstreamCatalog(source, comparisons, prepared.schemas, prepared.outputs, listing.notes)
+    comparisons = assign_names(source, pins, listing.tools, taken, prepared.quarantine_reasons, naming)
+    named = {comparison.definition.name for comparison in comparisons}
+    unnamed = [SourceNote("omitted", tool.name, _UNNAMED) for tool in listing.tools if tool.name not in named]
+    return UpstreamCatalog(source, comparisons, prepared.schemas, prepared.outputs, (*listing.notes, *unnamed), naming)
 
 
 def _schema(tool: UpstreamDefinition) -> JsonSchema | str:
@@ -146,6 +159,7 @@ def _tool(
         output_schema=output,
         credentials=credentials,
         withheld=withheld_reason(source, comparison),
+        mcp=definition.shown or None,
     )
 
 

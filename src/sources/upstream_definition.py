@@ -4,14 +4,21 @@ import hashlib
 import re
 from collections.abc import Container, Sequence
 from dataclasses import dataclass
+from difflib import unified_diff
 from typing import Any, Final
 
 import msgspec
 
+from ..protocol.content_text import head_and_tail
+from ..protocol.terminal_text import terminal_safe
 from ..protocol.tool_call import Annotations
 from ..tools import TOOL_NAME
 from .source import SourceNote
 from .source_tool_names import tool_name
+
+_DIFF_LINES: Final = 400
+"""The lines of each definition that are compared, since comparing takes the square of their number."""
+_DIFF_CHARS: Final = 20_000
 
 _HINTS: Final = Annotations(read_only_hint=False, destructive_hint=True, idempotent_hint=False, open_world_hint=True)
 """MCP's defaults for tools without annotations."""
@@ -28,11 +35,15 @@ class UpstreamDefinition(msgspec.Struct, frozen=True, omit_defaults=True):
     """MCP's annotations, as sent."""
     origin: str = ""
     """Only for a skill of an agent: where its calls go, and the key that signed the agent's card."""
+    title: str = ""
+    shown: dict[str, Any] = {}
+    """How an MCP server's listing has the tool besides (``ToolInfo.mcp``). No model reads it, so it is not compared."""
 
     @property
     def digest(self) -> str:
-        """The SHA-256 of the definition, independent of key order."""
-        return hashlib.sha256(msgspec.json.encode(self, order="deterministic")).hexdigest()
+        """The SHA-256 of what is compared, independent of key order."""
+        compared = msgspec.structs.replace(self, shown={})
+        return hashlib.sha256(msgspec.json.encode(compared, order="deterministic")).hexdigest()
 
     @property
     def annotations(self) -> Annotations:
@@ -64,6 +75,7 @@ class UpstreamListing:
 def changes(before: UpstreamDefinition, now: UpstreamDefinition) -> str:
     """Returns which parts differ, for the operator."""
     parts = {
+        "title": before.title != now.title,
         "description": before.description != now.description,
         "arguments": before.input_schema != now.input_schema,
         "result": before.output_schema != now.output_schema,
@@ -71,6 +83,28 @@ def changes(before: UpstreamDefinition, now: UpstreamDefinition) -> str:
         "address or key": before.origin != now.origin,
     }
     return " and ".join(part for part, differs in parts.items() if differs) or "definition"
+
+
+def definition_diff(before: UpstreamDefinition, now: UpstreamDefinition) -> str:
+    """Returns the lines that differ, old ones after ``-`` and new ones after ``+``, safe for a terminal and bounded."""
+    old, new = _lines(before), _lines(now)
+    lines = list(unified_diff(old[:_DIFF_LINES], new[:_DIFF_LINES], lineterm="", n=1))[2:]
+    if max(len(old), len(new)) > _DIFF_LINES:
+        lines.append(f"[… only the first {_DIFF_LINES} lines are compared …]")
+    return terminal_safe(head_and_tail("\n".join(lines), _DIFF_CHARS), keep="\n")
+
+
+def _lines(definition: UpstreamDefinition) -> list[str]:
+    """The lines of a definition: its title and description as text, the rest as JSON."""
+    texts = [f"title: {definition.title}", *f"description: {definition.description}".splitlines()]
+    rest = {
+        "arguments": definition.input_schema,
+        "result": definition.output_schema,
+        "annotations": definition.hints,
+        "address or key": definition.origin,
+    }
+    encoded = msgspec.json.format(msgspec.json.encode(rest, order="deterministic"), indent=1)
+    return [*texts, *encoded.decode().splitlines()]
 
 
 def served_name(source: str, name: str, taken: Container[str]) -> str:

@@ -1,7 +1,7 @@
 """The embedded database: calls, sessions, conversations, and sums. All SQL is in this package."""
 
 from .a2a_push_sql import A2APushDeleted, A2APushProgress, A2APushRow
-from .a2a_task_sql import A2AEvent, A2ATaskPage, A2ATaskQuery, A2ATaskRow
+from .a2a_task_rows import A2AEarlier, A2AEvent, A2AMessageRow, A2ATaskPage, A2ATaskQuery, A2ATaskRow
 from .archive import Archive, open_archive
 from .audit_chain import (
     GENESIS,
@@ -16,6 +16,7 @@ from .audit_chain import (
 )
 from .audit_trail import AuditTrail
 from .call_journal import CallJournal
+from .call_search_sql import CallFilter, CallPage
 from .conversation_outbox import ConversationCopy, ConversationOutboxState, NewCopy, SettledConversationCopies
 from .conversation_sql import ConversationUpdate, StoredConversation, StoredTurn
 from .conversation_store import ConversationStore
@@ -57,7 +58,9 @@ __all__ = [
     "GENESIS",
     "KEY_BYTES",
     "SCHEMA",
+    "A2AEarlier",
     "A2AEvent",
+    "A2AMessageRow",
     "A2APushDeleted",
     "A2APushProgress",
     "A2APushRow",
@@ -68,7 +71,9 @@ __all__ = [
     "AuditOutboxState",
     "AuditTrail",
     "CallEnd",
+    "CallFilter",
     "CallJournal",
+    "CallPage",
     "CallPause",
     "CallRow",
     "CallStart",

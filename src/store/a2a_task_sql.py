@@ -3,14 +3,20 @@
 import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
-from typing import Final, NamedTuple
+from typing import Final
 
 import msgspec
 
+from .a2a_task_rows import A2AEarlier, A2AEvent, A2ATaskPage, A2ATaskQuery, A2ATaskRow
 from .audit_sql import SLICE
 
 MAX_A2A_TASKS: Final = 100_000
 """The tasks of all principals that are stored; beyond it, the oldest that have ended are deleted."""
+
+MESSAGE_TTL_S: Final = 7 * 86400.0
+"""How long a message is known at least, so that a repeat begins no second task: as long as the request ids of calls
+(``journal_sql.ID_TTL_S``).
+"""
 
 MAX_EVENTS: Final = 100
 """Events of one look."""
@@ -18,69 +24,6 @@ MAX_EVENT_BYTES: Final = 1024**2
 """The bytes of the events of one look, unless the first alone has more: an answer may have 20 MiB."""
 
 _COLUMNS: Final = "number, id, principal, agent, context_id, state, changed_at, ended, history, last_event"
-
-
-class A2AEvent(msgspec.Struct, frozen=True, gc=False):
-    """One event of a task."""
-
-    number: int
-    """Within its task, from 1, ascending."""
-    body: bytes
-    """JSON that is opaque to the store."""
-    partial: bool = False
-    """A piece of an answer, which is deleted once the task has ended."""
-
-
-class A2ATaskRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A task of A2A, as it is stored."""
-
-    id: str
-    """The id of its detached call."""
-    principal: str
-    agent: str
-    context_id: str
-    state: str
-    """The state of A2A 1.0 that was last seen."""
-    changed_at: float
-    """When it entered the state, as a Unix time in seconds."""
-    ended: bool
-    """Whether the state is final."""
-    history: bytes
-    """JSON that is opaque to the store. Empty: not read; ``save`` leaves the stored one."""
-    last_event: int = 0
-    """The number of its last event."""
-    new_events: tuple[A2AEvent, ...] = ()
-    """Events to add; empty in what the store returns."""
-    number: int = 0
-    """Set by the store: tasks in the order of their creation."""
-
-
-class A2ATaskQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """Which tasks of a principal and agent a page has: the newest first."""
-
-    principal: str
-    agent: str
-    context_id: str | None = None
-    state: str | None = None
-    changed_after: float | None = None
-    """A Unix time: only tasks that entered their state then or later."""
-    before: tuple[float, int] | None = None
-    """``changed_at`` and ``number`` of the last task of the page before."""
-    limit: int
-    max_bytes: int
-    """The most bytes of history on a page, unless its first task alone has more; a fuller page ends earlier."""
-    with_history: bool = True
-    """Whether the history is read; else it is empty."""
-
-
-class A2ATaskPage(NamedTuple):
-    """Some of a principal's tasks."""
-
-    rows: list[A2ATaskRow]
-    total: int
-    """The number of tasks on all pages."""
-    more: bool
-    """Whether there is a further page."""
 
 
 def save(connection: sqlite3.Connection, row: A2ATaskRow) -> None:
@@ -93,6 +36,11 @@ def save(connection: sqlite3.Connection, row: A2ATaskRow) -> None:
         "history = CASE length(excluded.history) WHEN 0 THEN history ELSE excluded.history END",
         (*fixed, row.state, row.changed_at, row.ended, row.history, row.last_event),
     )
+    if row.message is not None:
+        connection.execute(
+            "INSERT INTO a2a_message (key, task, content, at) VALUES (?, ?, ?, ?)",
+            (row.message.key, row.id, row.message.content, row.changed_at),
+        )
     if row.ended:
         connection.execute("DELETE FROM a2a_event WHERE task = ? AND partial = 1", (row.id,))
     connection.executemany(
@@ -110,6 +58,16 @@ def find(connection: sqlite3.Connection, task_id: str, principal: str) -> A2ATas
         (task_id, principal),
     ).fetchone()
     return None if row is None else _row(row)
+
+
+def earlier(connection: sqlite3.Connection, message_key: bytes, conversation_id: str, principal: str) -> A2AEarlier:
+    """Returns which task a message began, and whether its principal has a conversation."""
+    message = connection.execute("SELECT task, content FROM a2a_message WHERE key = ?", (message_key,)).fetchone()
+    conversation = connection.execute(
+        "SELECT 1 FROM conversation WHERE id = ? AND principal = ?", (conversation_id, principal)
+    ).fetchone()
+    task_id, content = message or (None, b"")
+    return A2AEarlier(task_id, content, conversation is not None)
 
 
 def unfinished(connection: sqlite3.Connection) -> list[A2ATaskRow]:
@@ -170,8 +128,10 @@ def page(connection: sqlite3.Connection, query: A2ATaskQuery) -> A2ATaskPage:
     return A2ATaskPage(rows, int(total), more)
 
 
-def delete_expired(connection: sqlite3.Connection, before: float) -> int:
-    """Deletes a slice of the tasks that ended before a Unix time, or are beyond ``MAX_A2A_TASKS``; returns how many."""
+def delete_expired(connection: sqlite3.Connection, before: float, messages_before: float) -> int:
+    """Deletes a slice of the tasks that ended before a Unix time, or are beyond ``MAX_A2A_TASKS``, and of the messages
+    from before another time whose tasks are deleted; returns the larger number.
+    """
     (count,) = connection.execute("SELECT count(*) FROM a2a_task").fetchone()
     oldest = connection.execute(
         "SELECT id, changed_at FROM a2a_task WHERE ended = 1 ORDER BY changed_at LIMIT ?", (SLICE,)
@@ -181,7 +141,12 @@ def delete_expired(connection: sqlite3.Connection, before: float) -> int:
     connection.executemany("DELETE FROM a2a_event WHERE task = ?", expired)
     connection.executemany("DELETE FROM a2a_push WHERE task = ?", expired)
     connection.executemany("DELETE FROM a2a_task WHERE id = ?", expired)
-    return len(expired)
+    messages = connection.execute(
+        "DELETE FROM a2a_message WHERE key IN (SELECT key FROM a2a_message WHERE at < ? "
+        "AND NOT EXISTS (SELECT 1 FROM a2a_task WHERE id = a2a_message.task) LIMIT ?)",
+        (messages_before, SLICE),
+    ).rowcount
+    return max(len(expired), messages)
 
 
 def _row(columns: Sequence[object]) -> A2ATaskRow:

@@ -4,7 +4,7 @@ import asyncio
 
 from . import a2a_push_sql, a2a_task_sql
 from .a2a_push_sql import A2APushDeleted, A2APushProgress, A2APushRow
-from .a2a_task_sql import A2AEvent, A2ATaskPage, A2ATaskQuery, A2ATaskRow
+from .a2a_task_rows import A2AEarlier, A2AEvent, A2ATaskPage, A2ATaskQuery, A2ATaskRow
 from .store_reader import StoreReader
 from .store_writer import StoreWriter
 
@@ -16,13 +16,22 @@ class A2ATaskStore:
         self._writer = writer
         self._reader = reader
 
-    async def save(self, row: A2ATaskRow) -> None:
-        """Returns once a new or changed task is committed. A power cut may undo this until a later call ends.
+    async def save(self, row: A2ATaskRow, *, soon: bool = True) -> None:
+        """Returns once a changed task is committed. A power cut may undo this until a later call ends. If not ``soon``,
+        the commit may wait for other entries, for ``GROUP_WINDOW_S``.
 
         Raises:
             StoreError: the write fails; it is not retried.
         """
-        await asyncio.wrap_future(self._writer.commit(row))
+        await asyncio.wrap_future(self._writer.commit(row, soon=soon))
+
+    async def earlier(self, message_key: bytes, conversation_id: str, principal: str) -> A2AEarlier:
+        """Returns what is stored of a message that arrives. It may miss entries that are queued: no client knows the id
+        of a task before the commit of its message, or that of a conversation before the commit of its first call.
+        """
+        return await self._reader.query(
+            lambda connection: a2a_task_sql.earlier(connection, message_key, conversation_id, principal)
+        )
 
     async def find(self, task_id: str, principal: str) -> A2ATaskRow | None:
         """Returns a principal's task; None if it does not exist or belongs to another principal."""

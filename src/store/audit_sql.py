@@ -1,5 +1,6 @@
 """The SQL of audit rows: insert, read, sum, delete. Each function takes a few milliseconds."""
 
+import datetime as dt
 import functools
 import itertools
 import sqlite3
@@ -214,3 +215,14 @@ def _add(
     part.output_tokens += output_tokens
     if currency:
         part.cost[currency] = part.cost.get(currency, 0.0) + cost
+
+
+def calls_of_day(connection: sqlite3.Connection, day: str) -> dict[tuple[str, str], int]:
+    """Returns how many calls began on a day (UTC), by principal and tool, without failures that had no effect."""
+    begin = dt.datetime.fromisoformat(day).replace(tzinfo=dt.UTC).timestamp()
+    rows = connection.execute(
+        "SELECT principal, tool, count(*) FROM call WHERE started_at >= ? AND started_at < ? "
+        "AND (outcome = 'ok' OR executed <> 'no') GROUP BY principal, tool",
+        (begin, begin + 86400),
+    )
+    return {(principal, tool): number for principal, tool, number in rows}

@@ -1,9 +1,11 @@
 """The audit trail: one row per call, the sums over all calls, and what still has to be sent to Supabase."""
 
 import asyncio
+from functools import partial
 
-from . import audit_outbox, audit_sql, chain_checkpoints, spending_sql
+from . import audit_outbox, audit_sql, call_search_sql, chain_checkpoints, spending_sql
 from .audit_chain import Checkpoint
+from .call_search_sql import CallFilter, CallPage
 from .spending_sql import DailyUsage
 from .store_reader import StoreReader
 from .store_rows import AuditOutboxState, CallRow, CallTotals, ChainedRow, SettledCalls
@@ -18,6 +20,7 @@ class AuditTrail:
     def __init__(self, writer: StoreWriter, reader: StoreReader) -> None:
         self._writer = writer
         self._reader = reader
+        self._searching = asyncio.Lock()
 
     @property
     def chain(self) -> str:
@@ -62,6 +65,40 @@ class AuditTrail:
         """
         return await self._reader.query_flushed(lambda connection: audit_sql.find_call(connection, call_id, principal))
 
+    async def search(self, wanted: CallFilter, before: int | None, limit: int) -> CallPage:
+        """Returns the calls of a filter that ended before the one with seq ``before``, newest first, among the next
+        ``call_search_sql.SCANNED_ROWS``. It reads them in pieces, one search at a time, so that other reads wait for
+        one piece at most.
+        """
+        calls: list[CallRow] = []
+        searched_to: float | None = None
+        async with self._searching:
+            for _ in range(call_search_sql.SCANNED_ROWS // call_search_sql.PIECE_ROWS):
+                page = await self._reader.query(
+                    partial(
+                        call_search_sql.search,
+                        wanted=wanted,
+                        before=before,
+                        limit=limit - len(calls),
+                        rows=call_search_sql.PIECE_ROWS,
+                    )
+                )
+                calls += page.calls
+                searched_to = searched_to if page.searched_to is None else page.searched_to
+                before = page.before
+                if before is None or len(calls) >= limit:
+                    break
+        return CallPage(calls=calls, searched_to=searched_to, before=before)
+
+    async def call_tree(self, call_id: str, principal: str | None) -> list[CallRow]:
+        """Returns an ended call and its descendants, of a principal or of all, in the order in which they started.
+
+        Sees all rows recorded so far.
+        """
+        return await self._reader.query_flushed(
+            lambda connection: call_search_sql.call_tree(connection, call_id, principal)
+        )
+
     async def totals(self, principal: str | None = None) -> CallTotals:
         """Returns the sums over all calls ever recorded, or over those of one principal."""
         return await self._reader.query(lambda connection: audit_sql.totals(connection, principal))
@@ -71,6 +108,12 @@ class AuditTrail:
         or by one.
         """
         return await self._reader.query(lambda connection: spending_sql.since(connection, day, principal))
+
+    async def calls_of_day(self, day: str) -> dict[tuple[str, str], int]:
+        """Returns how many calls began on a day (``YYYY-MM-DD``, UTC), by principal and tool, without those that failed
+        and had no effect.
+        """
+        return await self._reader.query(lambda connection: audit_sql.calls_of_day(connection, day))
 
     async def outbox_state(self) -> AuditOutboxState:
         """Returns how far the calls have been sent to Supabase."""

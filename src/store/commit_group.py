@@ -27,7 +27,7 @@ from . import (
     vendor_file_sql,
 )
 from .a2a_push_sql import A2APushDeleted, A2APushProgress, A2APushRow
-from .a2a_task_sql import A2ATaskRow
+from .a2a_task_rows import A2ATaskRow
 from .chain_writer import ChainExtension, ChainWriter
 from .conversation_outbox import SettledConversationCopies
 from .conversation_sql import ConversationUpdate
@@ -236,6 +236,9 @@ def _write_calls(connection: sqlite3.Connection, items: Sequence[CommitItem], re
     starts = [(item, item.entry) for item in items if isinstance(item.entry, CallStart)]
     for (item, _), new in zip(starts, journal_sql.start(connection, [entry for _, entry in starts]), strict=True):
         item.accepted = new
+    for item, start in starts:
+        if item.accepted and start.task is not None:
+            a2a_task_sql.save(connection, start.task)
     ended: list[CallEnd | InterruptedCall] = []
     unstarted: list[tuple[CallEnd, UnstartedCall]] = []
     unstarted_items: list[CommitItem] = []

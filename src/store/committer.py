@@ -17,7 +17,7 @@ import structlog
 
 from . import audit_sql, commit_group, interrupted_sql, run_sql, session_sql, spending_sql, store_clock
 from .a2a_push_sql import A2APushDeleted, A2APushProgress, A2APushRow
-from .a2a_task_sql import A2ATaskRow
+from .a2a_task_rows import A2ATaskRow
 from .chain_writer import ChainWriter
 from .commit_group import CommitItem, DaemonRestarted, Entry, LocalResults, RunResumed, SessionsSeen
 from .conversation_sql import ConversationUpdate

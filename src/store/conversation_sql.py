@@ -59,6 +59,15 @@ class ConversationUpdate(msgspec.Struct, frozen=True, kw_only=True):
     """The messages to copy to Supabase; also those that are too long to be stored as turns."""
 
 
+def newest(connection: sqlite3.Connection, principal: str, limit: int) -> list[tuple[str, float, int]]:
+    """Returns a principal's conversations that were used last: id, time and bytes, the newest first."""
+    rows = connection.execute(
+        "SELECT id, used_at, bytes FROM conversation WHERE principal = ? ORDER BY used_at DESC LIMIT ?",
+        (principal, limit),
+    )
+    return rows.fetchall()
+
+
 def load(connection: sqlite3.Connection, conversation_id: str, principal: str) -> StoredConversation | None:
     """Returns a principal's conversation; None if it does not exist or belongs to another principal."""
     row = connection.execute(

@@ -29,6 +29,14 @@ class ConversationStore:
             lambda connection: conversation_sql.load(connection, conversation_id, principal)
         )
 
+    def begin(self, update: ConversationUpdate) -> None:
+        """Stores a new conversation asynchronously, before any call that starts after this. Never blocks."""
+        self._writer.enqueue(update)
+
+    async def newest(self, principal: str, limit: int) -> list[tuple[str, float, int]]:
+        """Returns a principal's conversations that were used last: id, time and bytes, the newest first."""
+        return await self._reader.query(lambda connection: conversation_sql.newest(connection, principal, limit))
+
     async def update(self, update: ConversationUpdate) -> None:
         """Returns once a new or continued conversation is committed. A power cut may undo this until a later call ends.
 

@@ -50,7 +50,7 @@ def enforce_retention(
         vendor_file_sql.delete_excess(connection)
         audit_sql.merge_old_totals(connection, now - spending_sql.RETENTION_DAYS * 86400)
         removed = max(
-            a2a_task_sql.delete_expired(connection, now - retention.result_ttl_s),
+            a2a_task_sql.delete_expired(connection, now - retention.result_ttl_s, now - a2a_task_sql.MESSAGE_TTL_S),
             journal_sql.delete_expired(connection, clock.now(), result_ttl_s=retention.result_ttl_s),
             conversation_sql.delete_expired(
                 connection,

@@ -6,6 +6,7 @@ import msgspec
 
 from ..protocol.input_request import InputDecision, InputRequest
 from ..protocol.tool_call import ModelUsage
+from .a2a_task_rows import A2ATaskRow
 from .audit_chain import Checkpoint
 
 
@@ -162,6 +163,8 @@ class CallStart(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The request of a detached call, which resumes at the next start if it has not ended."""
     pause: "CallPause | None" = None
     """Set if this detached call begins paused."""
+    task: A2ATaskRow | None = None
+    """The task of A2A that this detached call is."""
 
 
 class DetachedRequest(msgspec.Struct, frozen=True, kw_only=True, gc=False):

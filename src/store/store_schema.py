@@ -12,6 +12,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Iterator, Sequence
+from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import Final
@@ -189,15 +190,32 @@ def _prepare(connection: sqlite3.Connection, path: Path, steps: Sequence[str]) -
     if not version:
         connection.executescript(_CREATION_SETTINGS)
     connection.executescript(_SETTINGS)
-    if 0 < version < len(steps):
+    if not version:
+        _apply(connection, _creation_script(tuple(steps)), len(steps))
+    elif version < len(steps):
         _back_up(connection, path.with_name(f"{path.name}.v{version}.bak"))
-    for number in range(version + 1, len(steps) + 1):
-        try:
-            connection.executescript(f"BEGIN; {steps[number - 1]}; PRAGMA user_version = {number}; COMMIT;")
-        except sqlite3.Error:
-            if connection.in_transaction:
-                connection.rollback()
-            raise
+        for number in range(version + 1, len(steps) + 1):
+            _apply(connection, steps[number - 1], number)
+
+
+def _apply(connection: sqlite3.Connection, script: str, version: int) -> None:
+    try:
+        connection.executescript(f"BEGIN; {script}; PRAGMA user_version = {version}; COMMIT;")
+    except sqlite3.Error:
+        if connection.in_transaction:
+            connection.rollback()
+        raise
+
+
+@cache
+def _creation_script(steps: tuple[str, ...]) -> str:
+    """What the steps make of an empty database. Each change of a table makes SQLite read the whole schema again; this
+    script changes none.
+    """
+    with contextlib.closing(sqlite3.connect(":memory:", isolation_level=None)) as memory:
+        memory.executescript(";".join(steps))
+        _begin, *statements, _commit = memory.iterdump()
+        return "\n".join(statements)
 
 
 def _back_up(connection: sqlite3.Connection, target: Path) -> None:

@@ -129,8 +129,9 @@ class StoreWriter:
         if self.queued < MAX_QUEUED:
             self.enqueue(entry)
 
-    def commit(self, entry: Entry) -> concurrent.futures.Future[bool]:
-        """Writes an entry; the future resolves once it is committed, and on disk if the entry is durable.
+    def commit(self, entry: Entry, *, soon: bool = True) -> concurrent.futures.Future[bool]:
+        """Writes an entry; the future resolves once it is committed, and on disk if the entry is durable. If not
+        ``soon``, the commit waits up to ``GROUP_WINDOW_S`` for other entries.
 
         The future raises StoreError if the write fails. The ends of calls, conversation updates and owners of vendor
         files are then written as soon as writes succeed again; other entries are not written, now or later.
@@ -150,7 +151,8 @@ class StoreWriter:
         done = concurrent.futures.Future[bool]()
         done.set_running_or_notify_cancel()
         self._queue.append(CommitItem(entry, done))
-        self._flush_requested.set()
+        if soon:
+            self._flush_requested.set()
         self._wake.set()
         return done
 

@@ -7,8 +7,13 @@ providers' neutral request and the model catalog. Must not know sockets, session
 from .agent_records import AgentRecords
 from .agents import (
     AGENT_SOURCE,
+    COLLECTION_PREFIX,
+    DETACHED_AGENT_TIMEOUT_S,
     INVOKE_TOOL,
+    KNOWLEDGE_SOURCE,
     MAX_PROMPT_CHARS,
+    MAX_ROLES,
+    RESERVED_COLLECTIONS,
     Agent,
     AgentContext,
     AgentDefinitionError,
@@ -50,6 +55,7 @@ from .completions import (
 )
 from .continued_work import continued_by_run
 from .conversation import MAX_STATE_BYTES, Conversation, Turn
+from .form_questions import FormT, form_answer, form_question
 from .former_arguments import default_notices
 from .json_schema import JsonSchema
 from .model_question import AUTO, ModelQuestion, QuestionOptions, QuestionResult
@@ -71,7 +77,7 @@ from .tool_definition import OWN_SOURCE, TOOL_NAME, Tool
 from .tool_loading import find_tools, load_registry
 from .tool_ranking import rank as rank_tools
 from .tool_registry import ToolRegistry
-from .tool_result import content, described, is_long
+from .tool_result import content, described, is_long, meta_of
 from .toolsets import (
     DEFAULT_TOOLSET,
     FULL_TOOLSET,
@@ -94,18 +100,23 @@ __all__ = [
     "ANSWER_TOKENS",
     "AUTO",
     "CHILD_NAME",
+    "COLLECTION_PREFIX",
     "DEFAULT_TOOLSET",
+    "DETACHED_AGENT_TIMEOUT_S",
     "EFFECT_LOG",
     "FULL_TOOLSET",
     "HEADER_VALUE",
     "INVOKE_TOOL",
+    "KNOWLEDGE_SOURCE",
     "MASKED",
     "MAX_ENTRIES",
     "MAX_FALLBACKS",
     "MAX_PROMPT_CHARS",
+    "MAX_ROLES",
     "MAX_STATE_BYTES",
     "MAX_TEXT_BYTES",
     "OWN_SOURCE",
+    "RESERVED_COLLECTIONS",
     "RESULT_FORMATS",
     "SHOWN_ID_CHARS",
     "TOOL_NAME",
@@ -134,6 +145,7 @@ __all__ = [
     "ExecutionType",
     "FieldProblem",
     "FileAccess",
+    "FormT",
     "JsonSchema",
     "LookupContext",
     "ModelQuestion",
@@ -200,12 +212,15 @@ __all__ = [
     "expand_folders",
     "find_tools",
     "folder_entries",
+    "form_answer",
+    "form_question",
     "former_error",
     "in_tool_thread",
     "instructions",
     "is_long",
     "load_registry",
     "mask_of",
+    "meta_of",
     "module_for",
     "named_by",
     "names_no_tools",

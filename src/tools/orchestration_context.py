@@ -57,6 +57,15 @@ class LookupContext(ToolContext, Protocol):
         """
         ...
 
+    async def call_hidden(
+        self, tool: Tool, arguments: Mapping[str, Json], *, name: str, daily_budget: Mapping[str, float]
+    ) -> ToolResult:
+        """Call a tool that is in no catalog, as a child call with this name; the result is an error if it fails. What
+        such calls of the tool spend on a day, over all principals, must fit into ``daily_budget``, by currency.
+        Meanwhile this call holds no permit.
+        """
+        ...
+
     async def look_up_call(self, call_id: str) -> CallInfo:
         """The state of a call of this principal, from any session.
 
@@ -199,6 +208,13 @@ class OrchestrationContext(LookupContext, Protocol):
     @property
     def will_resume(self) -> bool:
         """Whether this call, which is being cancelled, will run again from here after a restart."""
+        ...
+
+    @property
+    def cancel_requested(self) -> bool:
+        """Whether a caller or an operator has cancelled this call, or one around it: no deadline, lost connection or
+        shutdown.
+        """
         ...
 
     def decision(self, request_id: str) -> InputDecision | None:

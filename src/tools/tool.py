@@ -46,6 +46,10 @@ class ToolOutput:
     """Any JSON, including null; unset means no data."""
     blocks: tuple[ContentBlock, ...] = ()
     """Images, audio and resources that follow the text. The text should describe them: not all clients show them."""
+    content: tuple[ContentBlock, ...] | None = None
+    """All blocks, in place of ``text`` and ``blocks``: those of an MCP server, in its order. They are JSON already."""
+    meta: dict[str, Json] | None = None
+    """The ``_meta`` of an MCP server's result."""
 
 
 A = TypeVar("A", bound=BaseModel)

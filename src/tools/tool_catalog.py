@@ -41,6 +41,8 @@ class ToolsetView:
             if (within is None or tool.name in within) and tool.withheld is None and toolset.contains(tool.name)
         }
         """The tools that may be called, by name."""
+        self.sources_with_tools = frozenset(tool.source for tool in registry.tools)
+        """The sources of the tools of all toolsets."""
         self.infos: tuple[ToolInfo, ...] = tuple(
             tool.info for name, tool in self.tools.items() if toolset.lists(name) and (list_init or name != INIT_TOOL)
         )

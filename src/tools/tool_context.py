@@ -4,7 +4,8 @@ from collections.abc import Awaitable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol, TypeVar, Unpack
 
-from ..protocol.tool_call import AnswerPiece, ApiResponse, ClientInfo, Principal
+from ..protocol.questions.client_question import ClientQuestion
+from ..protocol.tool_call import AnswerPiece, ApiResponse, ClientInfo, Json, Principal
 from ..protocol.user_credential import CredentialField
 from ..providers import (
     Completion,
@@ -17,6 +18,7 @@ from ..providers import (
     ProviderCapabilities,
 )
 from .conversation import Conversation
+from .form_questions import FormT
 from .model_question import QuestionOptions, QuestionResult
 from .vendor_file_access import VendorFileAccess
 from .workspace_files import FileAccess
@@ -148,6 +150,12 @@ class ToolContext(Protocol):
         """Seconds until this call's deadline; never negative."""
         ...
 
+    def extend_deadline(self, window_s: float) -> None:
+        """Give the call ``window_s`` from now, within ``max_timeout_s`` of its start, because it makes progress. Has no
+        effect if its caller set its timeout; ``remaining`` says how much time it has.
+        """
+        ...
+
     def progress(self, message: str, done: float | None = None, total: float | None = None) -> None:
         """Report progress: ``done`` of ``total``, in a unit that the message names. Never blocks."""
         ...
@@ -251,6 +259,27 @@ class ToolContext(Protocol):
             MissingCredentialError: it is not stored; the message says where to give it.
             ServiceUnavailableError: the vault cannot be read.
         """
+        ...
+
+    @property
+    def answered_kinds(self) -> tuple[str, ...]:
+        """The kinds of questions that the client of this call, or of the call around it, answers."""
+        ...
+
+    async def elicit(self, message: str, form: type[FormT], *, name: str = "") -> FormT | None:
+        """Ask the person behind the client to fill in a form: a pydantic model whose fields are texts, numbers,
+        booleans, and choices (``Literal`` of texts, or a list of it). None: the person declined.
+
+        While the question waits, at most ``question_timeout_s``, the call holds no permit and its deadline moves.
+        ``name`` identifies the question within the call.
+
+        Raises:
+            QuestionRefusedError: the client cannot show forms, did not answer in time, or answered with an error.
+        """
+        ...
+
+    async def ask_client(self, question: ClientQuestion, *, name: str = "") -> dict[str, Json]:
+        """Ask the client a question in MCP's format (``read_question``); the answer fits it. Else as ``elicit``."""
         ...
 
     def report_response(self, response: ApiResponse) -> None:

@@ -97,11 +97,17 @@ class Tool:
     """Hides the values of bound arguments in results."""
     credentials: tuple[CredentialField, ...] = ()
     """The credentials of its caller that it needs (``ToolContext.user_credential``)."""
+    prompt: bool = False
+    """It is also offered as a prompt: a text that asks a model to call it."""
     former_names: tuple[str, ...] = ()
     """Names that earlier servers gave to this tool: accepted with a notice, and never listed."""
     withheld: str | None = None
     """The reason why it is neither listed nor run, as a sentence for callers."""
+    mcp: Mapping[str, Json] | None = None
+    """What an MCP server lists of it besides the above (``ToolInfo.mcp``)."""
     info: ToolInfo = field(init=False)
+    typed: bool | msgspec.UnsetType = field(init=False, repr=False)
+    """``ToolResult.typed`` of its results."""
     conversational: bool = field(init=False, repr=False)
     """It keeps a conversation, which its answers name by the ``continuation_id`` in their data."""
     local: bool = field(init=False, repr=False)
@@ -112,7 +118,10 @@ class Tool:
     def __post_init__(self) -> None:
         schema = without_arguments(_input_schema(self.arguments), self.bound)
         output = msgspec.UNSET if self.output_schema is None else self.output_schema
-        object.__setattr__(self, "info", ToolInfo(self.name, self.description, schema, self.annotations, output))
+        mcp = msgspec.UNSET if self.mcp is None else dict(self.mcp)
+        info = ToolInfo(self.name, self.description, schema, self.annotations, output, mcp)
+        object.__setattr__(self, "info", info)
+        object.__setattr__(self, "typed", msgspec.UNSET if self.output_schema is None else True)
         closed = schema.get("additionalProperties") is False
         max_fields = len(schema.get("properties", ())) + MAX_UNKNOWN_ARGUMENTS if closed else sys.maxsize
         object.__setattr__(self, "max_fields", max_fields)

@@ -30,8 +30,9 @@ def is_long(returned: object) -> bool:
     if isinstance(returned, str):  # the most common value, and the cheapest to check
         return len(returned) > LONG_BYTES
     if isinstance(returned, ToolOutput):
-        texts = [block.text for block in returned.blocks if isinstance(block, TextContent)]
-        if len(texts) < len(returned.blocks) or sum(map(len, texts)) + len(returned.text or "") > LONG_BYTES:
+        blocks = returned.content or returned.blocks
+        texts = [block.text for block in blocks if isinstance(block, TextContent)]
+        if len(texts) < len(blocks) or sum(map(len, texts)) + len(returned.text or "") > LONG_BYTES:
             return True
         return is_long(returned.data)
     left, waiting = LONG_BYTES, [returned]
@@ -77,9 +78,20 @@ def content(returned: object, *, tool: str) -> Content:
     if not isinstance(returned, ToolOutput):
         return _data(returned, None, tool)
     if returned.data is msgspec.UNSET:
+        if returned.content is not None:
+            return returned.content, msgspec.UNSET
         return (*_text(returned.text or "", tool), *_blocks(returned.blocks, tool)), msgspec.UNSET
+    if returned.content is not None:
+        return returned.content, _data(returned.data, "", tool)[1]
     outputs, structured = _data(returned.data, returned.text, tool)
     return (*outputs, *_blocks(returned.blocks, tool)), structured
+
+
+def meta_of(returned: object) -> dict[str, Json] | msgspec.UnsetType:
+    """The ``meta`` of a tool's return value."""
+    if isinstance(returned, ToolOutput) and returned.meta is not None:
+        return returned.meta
+    return msgspec.UNSET
 
 
 def _blocks(blocks: tuple[ContentBlock, ...], tool: str) -> tuple[ContentBlock, ...]:

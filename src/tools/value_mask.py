@@ -66,10 +66,11 @@ class ValueMask:
             outputs=tuple(map(self._block, result.outputs)),
             structured=structured if structured is msgspec.UNSET else self._walk(structured, self._secret),
             error=None if result.error is None else self.error(result.error),
+            meta=result.meta if result.meta is msgspec.UNSET else self._walk(result.meta, self._secret),
         )
 
     def _block(self, block: ContentBlock) -> ContentBlock:
-        if isinstance(block, TextContent):
+        if isinstance(block, TextContent) and block.annotations is None and block.meta is None:
             return TextContent(self._output(block.text))
         return msgspec.convert(self._walk(msgspec.to_builtins(block), self._secret), type(block))
 

@@ -8,11 +8,20 @@ import stat
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
 from ..protocol.error_codes import CallError, InvalidArgumentsError, NotFoundError, PermissionDeniedError
 from ..protocol.image_types import image_type
+from .file_refusals import (
+    not_regular,
+    path_too_long,
+    private_link_refused,
+    refused_by_system,
+    secret_refused,
+    shown_path,
+)
 from .secret_files import allowed, begins_like_a_key, contains_login, is_private_link, named_like_a_secret
 from .workspace_folders import FolderFiles, text_files_of
 
@@ -21,6 +30,8 @@ MAX_TEXT_BYTES: Final = 1024 * 1024
 MAX_IMAGE_BYTES: Final = 10 * 1024 * 1024
 """The size of an image file: as base64 it still fits into a vendor's request."""
 
+MAX_NAMES: Final = 2000
+"""Names in the listing of a directory; more are of no use to models."""
 MAX_PATH_CHARS: Final = 4_096
 """The longest path on Linux. Resolving a path takes time quadratic in its length."""
 
@@ -32,7 +43,6 @@ HOW_TO_ALLOW: Final = (
 
 _RESOLVE_TIMEOUT_S: Final = 5.0
 """The timeout for resolving a client's directory."""
-_SHOWN_PATH_CHARS: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +155,10 @@ class FileAccess:
         root = client_root(self._client_directory, Path.home())
         return self.roots if root is None else (*self.roots, root)
 
+    async def listed_roots(self) -> tuple[Path, ...]:
+        """The directories that may be read, as far as they exist; found in a thread."""
+        return await asyncio.to_thread(lambda: tuple(root for root in self._all_roots() if root.is_dir()))
+
     async def read_text(self, path: str) -> TextFile:
         """The text file at ``path``, read in a thread.
 
@@ -188,22 +202,50 @@ class FileAccess:
         """
         return await asyncio.to_thread(self._locate, path)
 
+    async def readable_roots(self) -> tuple[Path, ...]:
+        """The directories below which files may be read."""
+        return await asyncio.to_thread(self._all_roots)
+
+    async def names_in(self, path: str) -> list[str]:
+        """The names of the readable files and directories in a directory, sorted, directories with a slash at the end;
+        at most ``MAX_NAMES``.
+
+        Raises:
+            CallError: as raised by ``locate``; InvalidArgumentsError if it is not a directory.
+        """
+        return await asyncio.to_thread(self._names_in, path)
+
+    def _names_in(self, path: str) -> list[str]:
+        _, target = self._located(path)
+        names: list[str] = []
+        try:
+            with os.scandir(target) as entries:
+                for entry in islice(entries, MAX_NAMES):
+                    with suppress(CallError):  # a secret, denied, or a link that leads outside
+                        _, located = self._located(os.path.join(target, entry.name))  # noqa: PTH118 - the name may be odd
+                        names.append(f"{entry.name}/" if located.is_dir() else entry.name)
+        except OSError as error:
+            if error.errno == errno.ENOTDIR:
+                raise InvalidArgumentsError(f"{shown_path(path)} is not a directory.") from error
+            raise refused_by_system(path, error) from error
+        return sorted(names)
+
     def _locate(self, path: str) -> Path:
         _, target = self._located(path)
         if not target.exists():
             hint = self._start_hint(path)
-            raise NotFoundError(f"{_shown(path)} does not exist.{hint}")
+            raise NotFoundError(f"{shown_path(path)} does not exist.{hint}")
         return target
 
     def _read_text(self, path: str) -> TextFile:
         name, data = self._read(path, MAX_TEXT_BYTES)
         if b"\0" in data:
-            raise InvalidArgumentsError(f"{_shown(path)} is a binary file; only text can be attached.")
+            raise InvalidArgumentsError(f"{shown_path(path)} is a binary file; only text can be attached.")
         try:
             text = data.decode("utf-8-sig")
         except UnicodeDecodeError as error:
             raise InvalidArgumentsError(
-                f"{_shown(path)} is not UTF-8 (byte {error.start}); convert it, or omit it if it is binary."
+                f"{shown_path(path)} is not UTF-8 (byte {error.start}); convert it, or omit it if it is binary."
             ) from error
         return TextFile(name, text)
 
@@ -218,7 +260,7 @@ class FileAccess:
         _, data = self._read(path, MAX_IMAGE_BYTES)
         kind = image_type(data)
         if kind is None:
-            raise InvalidArgumentsError(f"{_shown(path)} is not a PNG, JPEG, WebP or GIF image; convert it to one.")
+            raise InvalidArgumentsError(f"{shown_path(path)} is not a PNG, JPEG, WebP or GIF image; convert it to one.")
         return f"data:{kind};base64,{base64.b64encode(data).decode()}"
 
     def _located(self, path: str) -> tuple[Path, Path]:
@@ -228,7 +270,7 @@ class FileAccess:
         if "\0" in path:
             raise InvalidArgumentsError("The path contains a NUL character.")
         if len(path) > MAX_PATH_CHARS:
-            raise _too_long(path)
+            raise path_too_long(path)
         try:
             # `..` is resolved as text first, so that no directory outside the roots is accessed.
             target = Path(os.path.realpath(os.path.normpath(self._start / path)))
@@ -242,7 +284,7 @@ class FileAccess:
             names.append(target.as_posix())
         # A link may have the secret's usual name, and its target another.
         if not any(map(self._is_allowed, names)) and any(map(named_like_a_secret, names)):
-            raise _secret(path)
+            raise secret_refused(path)
         return root, target
 
     def _name_as_written(self, path: str, root: Path) -> str:
@@ -267,14 +309,14 @@ class FileAccess:
         except OSError as error:
             if error.errno in {errno.ENOENT, errno.ENOTDIR}:
                 hint = self._start_hint(path)
-                raise NotFoundError(f"{_shown(path)} does not exist.{hint}") from error
-            raise _refused(path, error) from error
+                raise NotFoundError(f"{shown_path(path)} does not exist.{hint}") from error
+            raise refused_by_system(path, error) from error
         name = target.relative_to(root).as_posix()
         if not self._is_allowed(name):
             if begins_like_a_key(data) or contains_login(name, data):
-                raise _secret(path)
+                raise secret_refused(path)
             if is_private_link(status.st_nlink, status.st_mode):
-                raise _private_link(path, status.st_nlink)
+                raise private_link_refused(path, status.st_nlink)
         return name, data
 
     def _open(self, root: Path, target: Path, path: str) -> int:
@@ -305,7 +347,7 @@ class FileAccess:
     def _outside(self, path: str) -> PermissionDeniedError:
         hint = self._start_hint(path)
         return PermissionDeniedError(
-            f"{_shown(path)} is outside the directories that this daemon may read; name a file inside them. "
+            f"{shown_path(path)} is outside the directories that this daemon may read; name a file inside them. "
             f"{HOW_TO_ALLOW}.{hint}"
         )
 
@@ -313,7 +355,7 @@ class FileAccess:
         """Where a relative path starts, as the client knows that directory."""
         if Path(path).is_absolute():
             return ""
-        named = f"{_shown(self._client_directory)}, the directory that this client named"
+        named = f"{shown_path(self._client_directory)}, the directory that this client named"
         return f" Relative paths start at {named if self._client_directory else 'the first workspace directory'}."
 
 
@@ -332,63 +374,17 @@ def client_root(directory: str, home: Path) -> Path | None:
 
 def _contents(descriptor: int, status: os.stat_result, path: str, max_bytes: int) -> bytes:
     if not stat.S_ISREG(status.st_mode):
-        raise _not_regular(path, status.st_mode)
+        raise not_regular(path, status.st_mode)
     data = b""
     if status.st_size <= max_bytes:
         with os.fdopen(descriptor, "rb", closefd=False) as file:
             data = file.read(max_bytes + 1)  # the extra byte detects files that grow, or have no size (as in /proc)
     if (size := max(status.st_size, len(data))) > max_bytes:
         raise InvalidArgumentsError(
-            f"{_shown(path)} has {size:,} bytes; {max_bytes:,} are allowed: use a shorter file, or a part of it."
+            f"{shown_path(path)} has {size:,} bytes; {max_bytes:,} are allowed: use a shorter file, or a part of it."
         )
     return data
 
 
 def _existing(paths: Iterable[Path]) -> list[os.stat_result]:
     return [path.stat() for path in paths if path.exists()]
-
-
-def _shown(path: str) -> str:
-    """The path as the caller sent it, truncated."""
-    return repr(path if len(path) <= _SHOWN_PATH_CHARS else f"{path[:_SHOWN_PATH_CHARS]}…")
-
-
-def _secret(path: str) -> PermissionDeniedError:
-    return PermissionDeniedError(
-        f"{_shown(path)} looks like a secret, which callers cannot read; "
-        "the operator can allow it by name in TOOLD_READABLE_SECRETS."
-    )
-
-
-def _private_link(path: str, links: int) -> PermissionDeniedError:
-    return PermissionDeniedError(
-        f"{_shown(path)} has {links} names (hard links) and is readable by its owner only, so it may be a secret of "
-        "another directory; the operator can allow it by name in TOOLD_READABLE_SECRETS, or copy it."
-    )
-
-
-def _not_regular(path: str, mode: int) -> InvalidArgumentsError:
-    if stat.S_ISDIR(mode):
-        return InvalidArgumentsError(f"{_shown(path)} is a directory; name the files in it.")
-    return InvalidArgumentsError(f"{_shown(path)} is a pipe, socket or device; only regular files are read.")
-
-
-def _too_long(path: str) -> InvalidArgumentsError:
-    return InvalidArgumentsError(f"{_shown(path)} is longer than any path can be.")
-
-
-def _refused(path: str, error: OSError) -> CallError:
-    """The operating system's error, without paths of the server."""
-    match error.errno:
-        case errno.EACCES | errno.EPERM:
-            return PermissionDeniedError(
-                f"{_shown(path)} may not be read by the daemon's user; change the file's permissions."
-            )
-        case errno.ELOOP:
-            return InvalidArgumentsError(f"{_shown(path)} is a circular link, or changed while it was read.")
-        case errno.ENXIO:
-            return _not_regular(path, stat.S_IFSOCK)
-        case errno.ENAMETOOLONG:
-            return _too_long(path)
-        case _:
-            return InvalidArgumentsError(f"{_shown(path)} cannot be read: {os.strerror(error.errno or errno.EIO)}.")

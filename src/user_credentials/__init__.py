@@ -15,6 +15,7 @@ from .credential_values import (
 )
 from .credential_vault import CredentialCipher, CredentialVault, LocalVault
 from .secret_manager_vault import SecretManagerVault
+from .sign_in_vault import SignInVault
 from .vault_settings import VaultSettings, VaultSettingsError, anchored_vault, read_vault
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "CredentialVault",
     "LocalVault",
     "SecretManagerVault",
+    "SignInVault",
     "VaultSettings",
     "VaultSettingsError",
     "anchored_vault",

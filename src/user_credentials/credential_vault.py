@@ -20,6 +20,9 @@ from .credential_values import MAX_SERVICES, CredentialEntry
 MAX_STORED: Final = 100_000
 """The credentials of all principals together, some 100 MB at 1 KB each."""
 
+SIGN_IN_PREFIX: Final = "oauth:"
+"""Of rows with sign-ins, in place of a service's name, which has no colon."""
+
 _log = structlog.get_logger(__name__)
 
 
@@ -98,14 +101,22 @@ class LocalVault:
         return "<LocalVault>"
 
     async def value(self, principal: str, wanted: CredentialField) -> str | None:
-        row = await self._find(principal, wanted.service)
+        fields = await self.fields(principal, wanted.service)
+        return None if fields is None else fields.get(wanted.field)
+
+    async def fields(self, principal: str, service: str) -> dict[str, str] | None:
+        """All fields of a credential; None if it is not stored.
+
+        Raises:
+            ServiceUnavailableError: the vault cannot be used.
+        """
+        row = await self._find(principal, service)
         if row is None:
             return None
         fields = (await self._keys()).opened(row.sealed, _place(row))
         if fields is None:
-            _log.error("a credential was encrypted with another key; it must be given again", service=wanted.service)
-            return None
-        return fields.get(wanted.field)
+            _log.error("a credential was encrypted with another key; it must be given again", service=service)
+        return fields
 
     async def put(self, principal: str, service: str, fields: Mapping[str, str]) -> CredentialEntry:
         cipher = await self._keys()
@@ -114,7 +125,8 @@ class LocalVault:
         try:
             async with self._changing:
                 own = {known.service for known in await self._store.of_principal(principal)}
-                if service not in own and len(own) >= MAX_SERVICES:
+                services = sum(not known.startswith(SIGN_IN_PREFIX) for known in own)
+                if service not in own and not service.startswith(SIGN_IN_PREFIX) and services >= MAX_SERVICES:
                     raise too_many_services()
                 if service not in own and await self._store.count() >= MAX_STORED:
                     raise OverCapacityError.content_free(f"All {MAX_STORED:,} credentials of this daemon are stored.")
@@ -125,9 +137,10 @@ class LocalVault:
 
     async def entries(self, principal: str) -> list[CredentialEntry]:
         try:
-            return [_entry(row) for row in await self._store.of_principal(principal)]
+            rows = await self._store.of_principal(principal)
         except StoreError as error:
             raise _unusable(error) from error
+        return [_entry(row) for row in rows if not row.service.startswith(SIGN_IN_PREFIX)]
 
     async def entry(self, principal: str, service: str) -> CredentialEntry | None:
         row = await self._find(principal, service)

@@ -19,7 +19,7 @@ from ..protocol.user_credential import CredentialField
 from ..sources import GoogleToken, JsonServer, UnusableAnswerError
 from .credential_values import MAX_SERVICES, CredentialEntry
 from .credential_vault import too_many_services
-from .secret_names import encoded_user, secret_id, service_of
+from .secret_names import name_filter, secret_id, service_of
 from .vault_settings import PLACE, SecretManagerSettings
 
 MAX_ANSWER_BYTES: Final = 1024**2
@@ -110,11 +110,11 @@ class SecretManagerVault:
     async def _services(self, principal: str) -> list[str]:
         """The services of a principal, sorted."""
         template = self._settings.name
-        listed, complete = await self._pages(self._secrets, "secrets", {"filter": f"name:{encoded_user(principal)}"})
+        listed, complete = await self._pages(self._secrets, "secrets", {"filter": name_filter(template, principal)})
         if not complete:
             most = MAX_PAGES * PAGE_SIZE
             raise _unavailable(
-                f"More than {most} secrets of the project have names with this user's id, too many to list; "
+                f"More than {most} secrets of the project have names as those of this user, too many to list; "
                 "the operator removes some, or keeps credentials in a separate project"
             )
         ids = [str(secret.get("name", "")).rpartition("/")[2] for secret in listed]

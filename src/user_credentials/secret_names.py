@@ -32,6 +32,15 @@ def secret_id(template: str, principal: str, service: str) -> str:
     return template.replace("{user}", encoded_user(principal)).replace("{service}", service)
 
 
+def name_filter(template: str, principal: str) -> str:
+    """The filter of Secret Manager for the secrets of a principal. Its API knows no expressions, only text that names
+    contain: all of the name but the service, so that a user with a short id does not get the names of all users. What
+    ``service_of`` does not know among them is of others.
+    """
+    parts = template.replace("{user}", encoded_user(principal)).split("{service}")
+    return " AND ".join(f"name:{part}" for part in parts if part)
+
+
 def service_of(template: str, principal: str, found: str) -> str | None:
     """The service of a secret with this id; None if it is not a credential of the principal."""
     before, _, after = template.replace("{user}", encoded_user(principal)).partition("{service}")

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from ..tools import Tool
+from .run_stops import RunStops
 from .zenml_client import ZenmlClient
 from .zenml_settings import ZenmlSettings
 from .zenml_tools import ZENML_SOURCE, zenml_tools
@@ -16,15 +17,17 @@ class ZenmlHost:
         """``changed`` is called when ``tools`` changes."""
         self._changed = changed
         # Clients of earlier settings, whose calls may still wait for runs.
-        self._clients: list[ZenmlClient] = []
+        self._clients: list[tuple[ZenmlClient, RunStops]] = []
         self._set(settings)
 
     def _set(self, settings: ZenmlSettings | None) -> None:
         self._settings = settings
         self.tools: list[Tool] = []
         if settings is not None:
-            self._clients.append(ZenmlClient(settings))
-            self.tools = [replace(each, source=ZENML_SOURCE) for each in zenml_tools(self._clients[-1], settings)]
+            client = ZenmlClient(settings)
+            stops = RunStops(client, settings.poll_s)
+            self._clients.append((client, stops))
+            self.tools = [replace(each, source=ZENML_SOURCE) for each in zenml_tools(client, settings, stops)]
 
     def apply(self, settings: ZenmlSettings | None) -> None:
         """Replace the server; calls in progress keep theirs."""
@@ -33,6 +36,7 @@ class ZenmlHost:
             self._changed()
 
     async def close(self) -> None:
-        """Close the connections."""
-        for client in self._clients:
+        """End the stops of runs, and close the connections."""
+        for client, stops in self._clients:
+            await stops.close()
             await client.close()

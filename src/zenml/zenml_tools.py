@@ -4,7 +4,7 @@ import asyncio
 import hashlib
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 from uuid import UUID
 
 from pydantic import Field, StringConstraints
@@ -20,6 +20,7 @@ from ..protocol.error_codes import (
     error_from_wire,
 )
 from ..tools import Arguments, LookupContext, OrchestrationContext, Tool, tool
+from .run_stops import FINISHED, RunStops, status_of
 from .zenml_client import ZenmlClient
 from .zenml_settings import ZenmlSettings
 
@@ -34,8 +35,6 @@ LOOKS_AFTER_UNKNOWN: Final = 3
 """How often a run is looked for whose start was not answered, before the outcome is unknown."""
 MAX_ARTIFACTS: Final = 100
 _SUCCESSFUL: Final = frozenset({"completed", "cached", "skipped"})
-_FINISHED: Final = _SUCCESSFUL | {"failed", "stopped", "retried"}
-"""ExecutionStatus in ZenML's enums.py; what is neither is still in progress."""
 
 _Name = Annotated[str, StringConstraints(min_length=1, max_length=255)]
 
@@ -52,6 +51,9 @@ class TriggerArguments(Arguments):
     )
     timeout_s: float | None = Field(
         default=None, gt=0, le=MAX_WAIT_S, description=f"How long to wait; default {WAIT_S:g}, detached {MAX_WAIT_S:g}."
+    )
+    on_cancel: Literal["stop", "keep"] = Field(
+        default="stop", description="What happens to the run if this call is cancelled."
     )
     detach: bool = Field(default=False, description="Return a call_id at once, for call_status and call_result.")
 
@@ -86,23 +88,25 @@ async def _zenml_start(_arguments: StartArguments, _context: LookupContext) -> N
     raise NotImplementedError  # each call gives it its function
 
 
-def zenml_tools(client: ZenmlClient, settings: ZenmlSettings) -> list[Tool]:
+def zenml_tools(client: ZenmlClient, settings: ZenmlSettings, stops: RunStops) -> list[Tool]:
     """The tools for this server."""
 
     @tool("zenml_trigger", read_only=False, open_world=True, orchestration=True, timeout_s=WAIT_S)
     async def zenml_trigger(arguments: TriggerArguments, context: OrchestrationContext) -> dict[str, Any]:
-        """Run a ZenML pipeline from a snapshot and wait until it ends. Cancelling the call does not stop the run;
-        zenml_stop does.
+        """Run a ZenML pipeline from a snapshot and wait until it ends. Cancelling the call stops the run, unless
+        on_cancel is keep.
         """
         _check(arguments, detached=arguments.detach or context.detached)
         if arguments.detach and not context.detached:
             seconds = arguments.timeout_s or MAX_WAIT_S
             return detached_answer(await context.detach(changed={}, timeout_s=seconds))
         run_name = run_name_of(context.call_id)
-        run = await _start(client, settings, arguments, run_name, context)
         try:
-            async with asyncio.timeout(arguments.timeout_s):
-                return await _wait(client, settings, run, context)
+            # A deadline, a lost connection and the daemon's end cancel, too; then the run continues.
+            with stops.after_cancel(run_name, lambda: arguments.on_cancel == "stop" and context.cancel_requested):
+                run = await _start(client, settings, arguments, run_name, context)
+                async with asyncio.timeout(arguments.timeout_s):
+                    return await _wait(client, settings, run, context)
         except TimeoutError:
             raise ServiceUnavailableError(
                 f"The run {run['id']} is still in progress after {arguments.timeout_s:g} s, and continues.",
@@ -115,7 +119,7 @@ def zenml_tools(client: ZenmlClient, settings: ZenmlSettings) -> list[Tool]:
     async def zenml_stop(arguments: StopArguments, _context: LookupContext) -> dict[str, Any]:
         """Stop a run of a ZenML pipeline; returns its status. It ends some time later."""
         run = await client.get("runs", arguments.run_id, hydrate=False)
-        if _status(run) not in _FINISHED:
+        if status_of(run) not in FINISHED:
             await client.stop(arguments.run_id, graceful=arguments.graceful)
             run = await client.get("runs", arguments.run_id, hydrate=False)
         return _run_data(run)
@@ -234,8 +238,8 @@ async def _wait(
             context.progress("ZenML does not answer")
         else:
             failed = 0
-            status = _status(now)
-            if status in _FINISHED:
+            status = status_of(now)
+            if status in FINISHED:
                 return _ended(now)
             context.progress(f"run {run_id}: {status}")
         await asyncio.sleep(settings.poll_s)
@@ -251,14 +255,10 @@ def _ended(run: Mapping[str, Any]) -> dict[str, Any]:
 
 def _run_data(run: Mapping[str, Any]) -> dict[str, Any]:
     body = _table(run, "body")
-    data = {"id": str(run.get("id", "")), "name": run.get("name"), "status": _status(run)}
+    data = {"id": str(run.get("id", "")), "name": run.get("name"), "status": status_of(run)}
     if not data["id"]:
         raise ServiceUnavailableError("ZenML's answer is not a run.", executed="maybe", transient=False)
     return {**data, "status_reason": body.get("status_reason"), "created": body.get("created")}
-
-
-def _status(run: Mapping[str, Any]) -> str:
-    return str(_table(run, "body").get("status", "unknown"))
 
 
 def _artifact_data(artifact: Mapping[str, Any]) -> dict[str, Any]:

@@ -122,6 +122,7 @@ _JSON = _nested(_nested(st.none() | st.booleans() | st.integers(-5, 99) | st.tex
 _FIELDS = st.sampled_from([*record()["runtime_config"], "max_iterations", "name", "description"])
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(st.dictionaries(_FIELDS, _JSON, max_size=4), st.dictionaries(st.sampled_from(sorted(role("r"))), _JSON))
 def test_any_record_is_valid_or_has_an_error_that_says_why(config: dict[str, Any], odd: dict[str, Any]) -> None:

@@ -72,6 +72,7 @@ def test_synthetic_blocks_without_a_difference() -> None:
     assert alarms <= 30  # 20 are expected; the probability of more than 30 is 1 %
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [6, 8, 15])
 def test_interval_agrees_with_signed_rank_test(count: int) -> None:
     """The exact test rejects a shift just outside the interval at 5 %, and accepts one just inside."""

@@ -70,6 +70,7 @@ def test_slower_tool_is_found_among_others(drawn: Drawn) -> None:
     assert not compare_by_turns(back).worse
 
 
+@pytest.mark.slow
 def test_process_differences_are_not_reported(drawn: Drawn) -> None:
     """Few of 30 comparisons without a difference report one, although each process has its own speed and enough calls
     to show it.

@@ -44,6 +44,7 @@ def row_of(comparison: Comparison) -> Row:
     return row
 
 
+@pytest.mark.slow
 def test_synthetic_pairs_without_a_difference(drawn: Callable[..., Record]) -> None:
     """Few of 25 synthetic pairs from the same distribution have a tool that is reported slower or faster."""
     pairs = [paired(drawn(2 * n), drawn(2 * n + 1)) for n in range(25)]

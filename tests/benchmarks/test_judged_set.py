@@ -32,6 +32,7 @@ def test_the_right_tools_exist(tools: list[RankedTool]) -> None:
     assert len({name for task in TASKS for name in task.right} - names) <= 3
 
 
+@pytest.mark.slow
 def test_the_right_tool_is_among_the_first(tools: list[RankedTool]) -> None:
     """For the tasks that the ranking was tuned with and for those held out, the score is at least as good as before."""
     places = positions(tools, TASKS)

@@ -113,7 +113,7 @@ class Daemon:
 
     async def until_writing(self) -> None:
         """Wait until the database can be written again."""
-        client = httpx.AsyncClient(base_url=f"http://127.0.0.1:{self.http_port}", trust_env=False)
+        client = httpx.AsyncClient(base_url=f"http://127.0.0.1:{self.http_port}", trust_env=False, verify=False)
         async with client, asyncio.timeout(_START_S):
             while "the database cannot be written" in (await client.get("/readyz")).text:
                 await asyncio.sleep(_POLL_S)

@@ -130,6 +130,8 @@ def test_agents_that_the_daemon_serves_or_that_were_deployed_are_listed(
     DeploymentRecords(directory / "state" / DEPLOYMENTS_DIRECTORY).put(deployment)
     rows = [line.split()[:4] for line in run("agents", "list").stdout.splitlines()]
     assert rows[-2:] == [["acme-greeter", "deployed", "single", "1"], ["Writer", "registry", "(current)", "-"]]
+    operated.answers["GET /operator/registry/Writer"] = (200, {"name": "Writer", "roles": []})
+    assert json.loads(run("agents", "show", "Writer").stdout) == {"name": "Writer", "roles": []}
 
 
 def test_without_agents_the_list_says_where_to_begin(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

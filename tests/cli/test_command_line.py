@@ -43,6 +43,7 @@ NAMES = [
     "jobs",
     "prompts",
     "providers",
+    "ui",
     "stubs",
     "reload",
     "stop",

@@ -20,7 +20,18 @@ EXAMPLES = {
     *("workspace", "workflow_dir", "pipeline_dir"),
 }
 """Settings of the template whose values are examples, because they have no default or a computed one."""
-TABLES = {"sources", "clink", "deploy", "knowledge", "prompts", "registry", "otel", "zenml"}
+TABLES = {
+    "sources",
+    "clink",
+    "deploy",
+    "knowledge",
+    "prompts",
+    "quotas",
+    "registry",
+    "otel",
+    "user_credentials",
+    "zenml",
+}
 """Tables of the template, which a file without them does not have."""
 
 
@@ -52,4 +63,4 @@ def test_every_commented_line_is_a_valid_setting(tmp_path: Path) -> None:
     for name in table.keys() - EXAMPLES - TABLES:
         assert getattr(loaded, name) == getattr(defaults, name), name
     assert table.keys() <= Settings.model_fields.keys()
-    assert set(loaded.sources) == {"crm", "files"}
+    assert set(loaded.sources) == {"crm", "files", "legal"}

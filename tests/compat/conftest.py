@@ -100,7 +100,8 @@ class StdioClient:
         texts = tuple(block.text for block in reply.content if block.type == "text")
         structured = reply.structured_content
         metadata = (reply.meta or {}).get("toold/metadata", {})
-        return OldAnswer(structured if reply.is_error else None, texts, structured, metadata)
+        failure = (structured or (reply.meta or {}).get("toold/error")) if reply.is_error else None
+        return OldAnswer(failure, texts, structured, metadata)
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,9 @@ import signal
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field
+from pydantic import BaseModel, Field
 from toold.protocol.error_codes import ToolExecutionError
+from toold.protocol.questions.client_question import ELICIT, LIST_ROOTS, SAMPLE, ClientQuestion, read_question
 from toold.protocol.tool_call import Annotations, AudioContent, EmbeddedResource, ImageContent
 from toold.tools import Arguments, JsonSchema, Tool, ToolContext, ToolOutput, tool
 
@@ -26,6 +27,31 @@ class Filename(Arguments):
     """The file that the suite wants to delete."""
 
     filename: str = ""
+
+
+class Prompt(Arguments):
+    """What the suite wants to be asked."""
+
+    prompt: str = "Hi"
+    message: str = "What is your name?"
+
+
+class Named(BaseModel):
+    """A form."""
+
+    name: str
+
+
+class Colored(BaseModel):
+    """A form."""
+
+    color: str
+
+
+class Confirmed(BaseModel):
+    """A form."""
+
+    ok: bool
 
 
 class Seconds(Arguments):
@@ -135,6 +161,127 @@ async def confirm_delete(arguments: Filename, _context: ToolContext) -> str:
     """Take a second without asking anyone, so that there is a task to send answers to."""
     await asyncio.sleep(1)
     return f"{arguments.filename} would be deleted"
+
+
+def _prompt(text: str) -> ClientQuestion:
+    messages = [{"role": "user", "content": {"type": "text", "text": text}}]
+    return read_question(SAMPLE, {"messages": messages, "maxTokens": 100})
+
+
+@tool("test_sampling", read_only=True, open_world=False)
+async def sampling(arguments: Prompt, context: ToolContext) -> str:
+    """Ask the client's model."""
+    answer = await context.ask_client(_prompt(arguments.prompt))
+    return f"LLM response: {answer['content'].get('text')}"
+
+
+@tool("test_elicitation", read_only=True, open_world=False)
+async def elicitation(arguments: Prompt, context: ToolContext) -> str:
+    """Ask the user."""
+    form = {"type": "object", "properties": {"username": {"type": "string"}, "email": {"type": "string"}}}
+    question = read_question(ELICIT, {"message": arguments.message, "requestedSchema": form})
+    return f"User response: {await context.ask_client(question)}"
+
+
+DEFAULTS: dict[str, Any] = {
+    "name": {"type": "string", "default": "John Doe"},
+    "age": {"type": "integer", "default": 30},
+    "score": {"type": "number", "default": 95.5},
+    "status": {"type": "string", "enum": ["active", "inactive", "pending"], "default": "active"},
+    "verified": {"type": "boolean", "default": True},
+}
+_OPTIONS = ["option1", "option2", "option3"]
+_TITLED = [{"const": f"value{number}", "title": f"Option {number}"} for number in (1, 2, 3)]
+ENUMS: dict[str, Any] = {
+    "untitledSingle": {"type": "string", "enum": _OPTIONS},
+    "titledSingle": {"type": "string", "oneOf": _TITLED},
+    "legacyEnum": {"type": "string", "enum": _OPTIONS, "enumNames": ["One", "Two", "Three"]},
+    "untitledMulti": {"type": "array", "items": {"type": "string", "enum": _OPTIONS}},
+    "titledMulti": {"type": "array", "items": {"anyOf": _TITLED}},
+}
+
+
+async def _form(fields: dict[str, Any], context: ToolContext) -> str:
+    form = {"type": "object", "properties": fields}
+    answer = await context.ask_client(read_question(ELICIT, {"message": "Please fill in", "requestedSchema": form}))
+    return f"Elicitation completed: action={answer['action']}, content={answer.get('content')}"
+
+
+@tool("test_elicitation_sep1034_defaults", read_only=True, open_world=False)
+async def elicitation_defaults(_arguments: Nothing, context: ToolContext) -> str:
+    """Ask for a form with defaults."""
+    return await _form(DEFAULTS, context)
+
+
+@tool("test_elicitation_sep1330_enums", read_only=True, open_world=False)
+async def elicitation_enums(_arguments: Nothing, context: ToolContext) -> str:
+    """Ask for a form with choices."""
+    return await _form(ENUMS, context)
+
+
+@tool("test_input_required_result_elicitation", read_only=True, open_world=False)
+async def round_elicitation(_arguments: Nothing, context: ToolContext) -> str:
+    """Ask for a name."""
+    answer = await context.elicit("What is your name?", Named, name="user_name")
+    return "Hello!" if answer is None else f"Hello, {answer.name}!"
+
+
+@tool("test_input_required_result_sampling", read_only=True, open_world=False)
+async def round_sampling(_arguments: Nothing, context: ToolContext) -> str:
+    """Ask the client's model."""
+    answer = await context.ask_client(_prompt("What is the capital of France?"), name="capital_question")
+    return str(answer["content"].get("text"))
+
+
+@tool("test_input_required_result_list_roots", read_only=True, open_world=False)
+async def round_roots(_arguments: Nothing, context: ToolContext) -> str:
+    """Ask for roots."""
+    return str(await context.ask_client(read_question(LIST_ROOTS, {}), name="client_roots"))
+
+
+async def _confirm(_arguments: Nothing, context: ToolContext) -> str:
+    answer = await context.elicit("Please confirm", Confirmed, name="confirm")
+    return f"state-ok: {answer}"
+
+
+@tool("test_input_required_result_request_state", read_only=True, open_world=False)
+async def round_state(arguments: Nothing, context: ToolContext) -> str:
+    """Ask for a confirmation."""
+    return await _confirm(arguments, context)
+
+
+@tool("test_input_required_result_tampered_state", read_only=True, open_world=False)
+async def round_tampered(arguments: Nothing, context: ToolContext) -> str:
+    """Ask for a confirmation; the suite changes the state."""
+    return await _confirm(arguments, context)
+
+
+@tool("test_input_required_result_multiple_inputs", read_only=True, open_world=False)
+async def round_several(_arguments: Nothing, context: ToolContext) -> str:
+    """Ask three questions at once."""
+    answers = await asyncio.gather(
+        context.elicit("What is your name?", Named, name="user_name"),
+        context.ask_client(_prompt("Generate a greeting"), name="greeting"),
+        context.ask_client(read_question(LIST_ROOTS, {}), name="client_roots"),
+    )
+    return str(answers)
+
+
+@tool("test_input_required_result_multi_round", read_only=True, open_world=False)
+async def round_twice(_arguments: Nothing, context: ToolContext) -> str:
+    """Ask one question after the other."""
+    named = await context.elicit("Step 1: What is your name?", Named, name="step1")
+    colored = await context.elicit("Step 2: What is your favorite color?", Colored, name="step2")
+    return f"{named} {colored}"
+
+
+@tool("test_input_required_result_capabilities", read_only=True, open_world=False)
+async def round_capabilities(_arguments: Nothing, context: ToolContext) -> str:
+    """Ask only what the client answers."""
+    if "sampling" in context.answered_kinds:
+        return str(await context.ask_client(_prompt("Hi"), name="sampled"))
+    answer = await context.elicit("What is your name?", Named, name="user_name")
+    return str(answer)
 
 
 async def _accept(arguments: dict[str, Any], _context: ToolContext) -> dict[str, Any]:

@@ -36,7 +36,7 @@ async def states(daemon: Daemon) -> dict[str, tuple[str, str]]:
 
 async def health(daemon: Daemon) -> tuple[int, Any]:
     """Status and object of ``/health``."""
-    async with httpx.AsyncClient() as client:
+    async with httpx.AsyncClient(verify=False) as client:
         response = await client.get(f"{daemon.address().http_url}health")
     return response.status_code, None if response.status_code == 404 else response.json()
 
@@ -219,7 +219,7 @@ async def test_the_environment_of_the_predecessor_alone_makes_the_agent(
     resolved = (await call(daemon, "Pipe_Line", prompt="check", dry_run=True))["structured"]["roles"]["only"]
     assert (resolved["model"], resolved["prompt"]) == ("litellm/eo-agent", "You help.")
     assert "tools_echo" in resolved["functions"]
-    async with httpx.AsyncClient() as client:
+    async with httpx.AsyncClient(verify=False) as client:
         headers = {"Authorization": f"Bearer {daemon.state.load_or_create_token().get_secret_value()}"}
         card = (await client.get(f"{daemon.address().http_url}.well-known/agent.json", headers=headers)).json()
     assert card["name"] == "Pipe_Line"

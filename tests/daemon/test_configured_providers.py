@@ -31,6 +31,10 @@ async def vendor() -> AsyncIterator[Simulator]:
         yield simulator
 
 
+NO_MODEL_LISTS = {"TOOLD_WARM_UP": "false"}
+"""Otherwise it depends on the moment of a call whether the daemon knows the models that the vendors list."""
+
+
 def acme(vendor: Simulator, **settings: str) -> dict[str, str]:
     table = {"BASE_URL": vendor.base_url("acme"), "API_KEY": "sim-key", **settings}
     return {f"TOOLD_PROVIDERS__ACME__{key}": value for key, value in table.items()}
@@ -54,7 +58,7 @@ async def test_an_unknown_provider_or_refused_request_is_a_clear_error(vendor: S
     """A misspelt provider is suggested, a prompt that the vendor finds too long is named as such, and a call without a
     model still goes to a vendor with a default.
     """
-    async with daemon_under_test(env=acme(vendor)) as daemon:
+    async with daemon_under_test(env=acme(vendor) | NO_MODEL_LISTS) as daemon:
         for model, prompt, says in (
             ("acmee/large", "?", "Unknown provider 'acmee'; did you mean 'acme'"),
             ("acme/large", "[[sim:too_long]]", "too long for the model"),
@@ -194,7 +198,7 @@ async def test_stated_facts_apply_to_calls(vendor: Simulator, tmp_path: Path) ->
         price = {{ currency = "USD", input = 10, output = 10_000 }}
         """
     )
-    async with daemon_under_test(env={"TOOLD_CONFIG": str(config)}) as daemon:
+    async with daemon_under_test(env={"TOOLD_CONFIG": str(config)} | NO_MODEL_LISTS) as daemon:
         answer = await daemon.client.call("chat", {"prompt": "?", "model": "auto"})
         assert (answer.structured["provider"], answer.metadata.model) == ("acme", "acme/large")
         assert answer.metadata.cost is not None

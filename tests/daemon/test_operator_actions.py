@@ -77,10 +77,12 @@ def operations(daemon: Daemon) -> OperatorActions:
         daemon.store,
         reload=daemon.reload,
         sources=daemon.sources,
+        sign_ins=daemon.sign_ins,
         agent_registry=daemon.agents.registries,
         published=daemon.publisher.published,
         settings=lambda: daemon.settings,
         problems=lambda: daemon.view.health(LOCAL)["problems"],
+        sign_in_link=lambda: None,
     )
 
 
@@ -242,8 +244,9 @@ async def test_a_paused_call_is_shown_and_cancelled(settings_with: Any) -> None:
         client = MCPWebSocketClient(daemon.address().url)
         operations = OperatorActions(
             daemon.router, daemon.store, reload=daemon.reload, sources=daemon.sources,
-            agent_registry=daemon.agents.registries,
+            sign_ins=daemon.sign_ins, agent_registry=daemon.agents.registries,
             published=daemon.publisher.published, settings=lambda: daemon.settings, problems=list,
+            sign_in_link=lambda: None,
         )  # fmt: skip
         async with client:
             call_id = (await client.call("asks", {})).structured["call_id"]

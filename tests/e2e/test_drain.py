@@ -67,7 +67,9 @@ async def test_a_drain_finishes_calls_and_rejects_new_ones(start_daemon: Any) ->
         with pytest.raises(InvalidStatus) as rejected_before_accept:
             await connect(daemon.url).__aenter__()
         assert rejected_before_accept.value.response.status_code == 503
-        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{daemon.http_port}", trust_env=False) as http:
+        async with httpx.AsyncClient(
+            base_url=f"http://127.0.0.1:{daemon.http_port}", trust_env=False, verify=False
+        ) as http:
             ready = await http.get("/readyz")
             assert (ready.status_code, ready.json()["status"]) == (503, "stopping")
             assert ready.json()["reasons"]

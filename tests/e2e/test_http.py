@@ -14,7 +14,9 @@ Sample = Callable[..., float]
 @pytest.fixture
 async def http(daemon: Any) -> AsyncIterator[httpx.AsyncClient]:
     """Sends requests to the HTTP port of the shared daemon."""
-    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{daemon.http_port}", trust_env=False) as client:
+    async with httpx.AsyncClient(
+        base_url=f"http://127.0.0.1:{daemon.http_port}", trust_env=False, verify=False
+    ) as client:
         yield client
 
 

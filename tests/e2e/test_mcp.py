@@ -25,7 +25,7 @@ async def connected(daemon: Any, mode: str, path: str = "/mcp/full") -> AsyncIte
     """The SDK's client with the daemon's token."""
     headers = {"authorization": f"Bearer {daemon.token}"}
     url = f"http://127.0.0.1:{daemon.http_port}{path}"
-    async with httpx2.AsyncClient(headers=headers, trust_env=False, timeout=60) as http:
+    async with httpx2.AsyncClient(headers=headers, trust_env=False, timeout=60, verify=False) as http:
         transport = streamable_http_client(url, http_client=http)
         async with Client(transport, mode=mode) as client:
             yield client
@@ -96,7 +96,7 @@ async def test_progress_reaches_the_sdks_client(daemon: Any, mode: str) -> None:
 async def test_a_token_is_required(daemon: Any) -> None:
     """Requests without the token or with another one are rejected."""
     url = f"http://127.0.0.1:{daemon.http_port}/mcp"
-    async with httpx.AsyncClient(trust_env=False) as http:
+    async with httpx.AsyncClient(trust_env=False, verify=False) as http:
         for headers in ({}, {"authorization": "Bearer wrong"}):
             answer = await http.post(url, json={"jsonrpc": "2.0", "id": 1, "method": "ping"}, headers=headers)
             assert answer.status_code == 401
@@ -118,7 +118,7 @@ async def task_request(daemon: Any, method: str, named: str, **params: Any) -> d
     }
     message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {**params, "_meta": meta}}
     url = f"http://127.0.0.1:{daemon.http_port}/mcp/full"
-    async with httpx.AsyncClient(trust_env=False, timeout=60) as http:
+    async with httpx.AsyncClient(trust_env=False, timeout=60, verify=False) as http:
         answer = (await http.post(url, json=message, headers=headers)).json()
     assert "result" in answer, answer
     result: dict[str, Any] = answer["result"]

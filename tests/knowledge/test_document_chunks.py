@@ -63,3 +63,10 @@ def test_a_huge_line_is_cut() -> None:
 def test_what_two_searches_find_is_above_what_one_finds() -> None:
     """Fusion adds what each ranking says: second in both is better than first in one."""
     assert list(fused_scores([["a", "b"], ["c", "b"]])) == ["b", "a", "c"]
+
+
+def test_signs_that_begin_no_tag_are_one_text() -> None:
+    """A page of a million of them is one piece of text; tags among them are still tags."""
+    document = read_document("page.html", f"<b>1 < 2 </1 {'<' * 1_000_000}</b><p>end")
+    assert document.text == f"1 < 2 </1 {'<' * 1_000_000}\n\nend"
+    assert len(document.starts) == 3

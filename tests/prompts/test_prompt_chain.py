@@ -306,3 +306,20 @@ async def test_the_served_registry_without_the_prompt_is_named(tmp_path: Path) -
     with pytest.raises(PromptError, match="registry: it has no prompt 'eo-writer'"):
         await chain.resolve(ROLE)
     await chain.close()
+
+
+async def test_prompts_are_listed(servers: Servers, chain_of: ChainOf, folder: Path) -> None:
+    """Each name is listed once, as the first source that has it; a source that fails, or has more, is a problem."""
+    folder.mkdir(exist_ok=True)
+    for name in ("shared.md", "own.txt", "default.md", "no prompt.md", "picture.png"):
+        (folder / name).write_text("Answer.")
+    shared = {"name": "shared", "description": "Of Phoenix."}
+    servers.phoenix.answers["/v1/prompts"] = JSONResponse({"data": [shared, None, {"name": 5}], "next_cursor": "x"})
+    servers.litellm.answers["/prompts/list"] = JSONResponse({"prompts": [{"prompt_id": "lite"}, {"prompt_id": "own"}]})
+    servers.registry.answers["/prompts"] = JSONResponse({"count": 1})
+    listed, problems = await chain_of().listed()
+    assert [(each.prompt_ref, each.source) for each in listed] == [
+        ("lite", "litellm"), ("own", "litellm"), ("shared", "phoenix"),
+    ]  # fmt: skip
+    assert listed[2].description == "Of Phoenix."
+    assert problems == ["phoenix: only the first 1000 are listed", "registry: its answer has no list prompts"]

@@ -20,7 +20,7 @@ def test_requests_and_notifications() -> None:
         "notifications/initialized", {}
     )
     assert decode(b'{"jsonrpc":"2.0","id":1,"result":{}}') == RpcReply(1, {})
-    assert decode(b'{"jsonrpc":"2.0","id":1,"error":{}}') == RpcReply(1, None)
+    assert decode(b'{"jsonrpc":"2.0","id":1,"error":{}}') == RpcReply(1, None, {})
 
 
 def test_batch() -> None:

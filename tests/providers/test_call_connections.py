@@ -10,7 +10,7 @@ import httpx
 import pytest
 from pydantic import SecretStr
 from toold.providers import VendorAccess
-from toold.providers.call_connections import CallConnections, wait_until_done
+from toold.providers.call_connections import CallConnections, trusted_certificates, wait_until_done
 
 ANSWER = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"
 NONSENSE = b"no such protocol\r\n\r\n"
@@ -200,3 +200,12 @@ async def test_wait_until_done_survives_cancels() -> None:
     with pytest.raises(asyncio.CancelledError):
         await waiting
     await wait_until_done(work)
+
+
+def test_certificates_are_loaded_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All vendors share them, unless a variable of the environment names others."""
+    shared = trusted_certificates()
+    assert trusted_certificates() is shared
+    assert shared.get_ca_certs()
+    monkeypatch.setenv("SSL_CERT_DIR", "/")
+    assert trusted_certificates() is not shared

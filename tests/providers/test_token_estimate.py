@@ -30,6 +30,7 @@ def test_character_classes_have_different_weights(text: str, tokens: int) -> Non
     assert estimate_text(text) == tokens
 
 
+@pytest.mark.slow
 @given(st.text(max_size=300), st.text(max_size=300))
 def test_longer_text_never_has_fewer_tokens(before: str, after: str) -> None:
     """A longer text never counts less, and the estimate stays between a ninth and twice the number of characters."""

@@ -74,6 +74,7 @@ async def test_cancelling_closes_the_connection_to_the_vendor(asker: "Asker") ->
     await asker.bench.until_in_flight(asker.vendor, 0)
 
 
+@pytest.mark.slow
 async def test_cancel_at_any_moment_leaves_no_request_running(asker: "Asker") -> None:
     """A call that is cancelled at any moment is either answered or cancelled, and no request keeps running.
 
@@ -95,6 +96,7 @@ async def test_cancel_at_any_moment_leaves_no_request_running(asker: "Asker") ->
     await asker.bench.until_in_flight(asker.vendor, 0)
 
 
+@pytest.mark.slow
 async def test_simultaneous_deadline_and_http_timeout_close_the_connection(asker: "Asker") -> None:
     """The deadline of the call and the HTTP timeout can expire at the same instant. In either order the call is a
     TIMEOUT and the vendor runs no request.

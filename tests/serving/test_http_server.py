@@ -10,6 +10,7 @@ import httpx
 import pytest
 import uvicorn
 from starlette.responses import PlainTextResponse
+from starlette.types import Receive, Scope, Send
 from toold.serving import HttpServer, http_server, listen
 
 APP = PlainTextResponse("hello")
@@ -90,7 +91,7 @@ async def test_port_0_selects_a_free_port() -> None:
     """The port can be read, and the app answers there."""
     http_server = server()
     await http_server.start()
-    async with httpx.AsyncClient(trust_env=False) as client:
+    async with httpx.AsyncClient(trust_env=False, verify=False) as client:
         assert (await client.get(f"http://127.0.0.1:{http_server.port}/")).text == "hello"
     await http_server.close()
 
@@ -137,6 +138,26 @@ async def test_closing_releases_the_port() -> None:
         assert probe.connect_ex(("127.0.0.1", http_server.port)) != 0
 
 
+async def test_a_running_request_is_answered_before_the_server_closes() -> None:
+    """Closing waits for its answer."""
+    running, may_end = asyncio.Event(), asyncio.Event()
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        running.set()
+        await may_end.wait()
+        await PlainTextResponse("late")(scope, receive, send)
+
+    http_server = HttpServer(app, "127.0.0.1", 0, "--http-port")
+    await http_server.start()
+    async with httpx.AsyncClient(trust_env=False, verify=False) as client:
+        request = asyncio.create_task(client.get(f"http://127.0.0.1:{http_server.port}/"))
+        await running.wait()
+        closing = asyncio.create_task(http_server.close())
+        may_end.set()
+        assert (await request).text == "late"
+        await closing
+
+
 async def test_a_server_that_never_started() -> None:
     """It has ended, and there is nothing to close."""
     http_server = server()
@@ -151,6 +172,6 @@ async def test_ipv6() -> None:
         await http_server.start()
     except OSError:
         pytest.skip("no IPv6 loopback on this machine")
-    async with httpx.AsyncClient(trust_env=False) as client:
+    async with httpx.AsyncClient(trust_env=False, verify=False) as client:
         assert (await client.get(f"http://[::1]:{http_server.port}/")).text == "hello"
     await http_server.close()

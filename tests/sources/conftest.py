@@ -87,9 +87,15 @@ class Context:
         self.permit_releases = 0
         self.response: ApiResponse | None = None
         self._deadline = asyncio.get_running_loop().time() + timeout_s
+        self._latest = self._deadline
+        """A test may set it to the time until which progress extends the deadline."""
 
     def remaining(self) -> float:
         return max(0.0, self._deadline - asyncio.get_running_loop().time())
+
+    def extend_deadline(self, window_s: float) -> None:
+        now = asyncio.get_running_loop().time()
+        self._deadline = max(self._deadline, min(now + window_s, self._latest))
 
     def progress(self, message: str, done: float | None = None, total: float | None = None) -> None:
         self.reports.append(message)
@@ -98,6 +104,19 @@ class Context:
 
     def accept_former(self, notice: str, *, each_time: bool = False) -> bool:
         return False
+
+    @property
+    def answered_kinds(self) -> tuple[str, ...]:
+        return ()
+
+    async def call_hidden(self, *_: Any, **__: Any) -> Any:
+        raise NotImplementedError
+
+    async def ask_client(self, question: Any, *, name: str = "") -> Any:
+        raise NotImplementedError
+
+    async def elicit(self, message: str, form: type[Any], *, name: str = "") -> Any:
+        raise NotImplementedError
 
     def report_response(self, response: ApiResponse) -> None:
         self.response = response

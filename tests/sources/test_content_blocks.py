@@ -31,7 +31,7 @@ def test_structured_content_is_the_data() -> None:
         (
             {"type": "resource_link", "uri": "file:///a", "name": "a", "annotations": {"priority": 1}},
             "[a: file:///a]",
-            ResourceLink("file:///a", "a"),
+            ResourceLink("file:///a", "a", annotations={"priority": 1}),
         ),
         (
             {"type": "resource", "resource": {"uri": "file:///a", "blob": "AAAA"}},

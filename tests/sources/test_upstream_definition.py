@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from toold.protocol.tool_call import Annotations
-from toold.sources.upstream_definition import UpstreamDefinition, changes, served_name
+from toold.sources.upstream_definition import UpstreamDefinition, changes, definition_diff, served_name
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "string"}}}
 
@@ -56,3 +56,17 @@ def test_the_servers_name_is_used_if_possible(name: str, taken: set[str], expect
     served = served_name("files", name, taken)
     assert served.startswith(expected)
     assert len(served) <= 64
+
+
+def test_a_diff_shows_the_old_and_the_new_text() -> None:
+    """Without what is the same, safe for a terminal, and bounded."""
+    before = UpstreamDefinition("t", "Read.\nOne file.", {"type": "object"}, title="T")
+    now = UpstreamDefinition("t", "Read.\nAll files\x1b[2J.", {"type": "object", "required": ["a"]}, title="T")
+    diff = definition_diff(before, now)
+    assert "-One file." in diff
+    assert "+All files" in diff
+    assert "\x1b" not in diff
+    assert '+  "required": [' in diff
+    assert "readOnlyHint" not in diff
+    assert len(definition_diff(before, UpstreamDefinition("t", "x" * 100_000))) < 21_000
+    assert "only the first 400 lines" in definition_diff(before, UpstreamDefinition("t", "x\n" * 1000))

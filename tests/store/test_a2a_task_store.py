@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from toold.store import a2a_push_sql, a2a_task_sql
-from toold.store.a2a_task_sql import A2AEvent, A2ATaskQuery, A2ATaskRow
+from toold.store.a2a_task_rows import A2AEarlier, A2AEvent, A2AMessageRow, A2ATaskQuery, A2ATaskRow
 from toold.store.store_schema import STEPS, open_database
 
 
@@ -39,9 +39,9 @@ def test_ended_tasks_are_deleted_by_age_and_number(
     """Tasks that ended before a time, and the oldest beyond the limit, are deleted; unfinished ones never."""
     for number in range(6):
         a2a_task_sql.save(database, task(number, ended=number != 0))
-    assert a2a_task_sql.delete_expired(database, 3.0) == 2
+    assert a2a_task_sql.delete_expired(database, 3.0, 0.0) == 2
     monkeypatch.setattr(a2a_task_sql, "MAX_A2A_TASKS", 2)
-    assert a2a_task_sql.delete_expired(database, 0.0) == 2
+    assert a2a_task_sql.delete_expired(database, 0.0, 0.0) == 2
     left = [number for number in range(6) if a2a_task_sql.find(database, f"t{number}", "local") is not None]
     assert left == [0, 5]
     assert [row.id for row in a2a_task_sql.unfinished(database)] == ["t0"]
@@ -56,7 +56,7 @@ def test_pieces_are_deleted_with_the_end(database: sqlite3.Connection) -> None:
     ended = msgspec.structs.replace(task(1, ended=True), last_event=3, new_events=(A2AEvent(3, b"{}"),))
     a2a_task_sql.save(database, ended)
     assert [event.number for event in a2a_task_sql.events(database, "t1", 0)] == [2, 3]
-    assert a2a_task_sql.delete_expired(database, 9.0) == 1
+    assert a2a_task_sql.delete_expired(database, 9.0, 0.0) == 1
     assert a2a_task_sql.events(database, "t1", 0) == []
 
 
@@ -113,3 +113,16 @@ def test_configurations_from_before_schema_25_are_sent(tmp_path: Path) -> None:
             connection.execute("INSERT INTO a2a_push VALUES (?, ?, ?, ?, ?, ?, ?, ?)", push)
     with closing(open_database(tmp_path / "toold.db")) as connection:
         assert [row.task for row, _, _ in a2a_push_sql.pending(connection, 9)] == ["t2"]
+
+
+def test_messages_outlive_their_tasks(database: sqlite3.Connection) -> None:
+    """A message leads to its task until it is too old and the task is deleted; after the task's end it stays known."""
+    message = A2AMessageRow(key=b"k", content=b"what it says")
+    a2a_task_sql.save(database, msgspec.structs.replace(task(1, ended=False), message=message))
+    assert a2a_task_sql.delete_expired(database, 9.0, 9.0) == 0
+    a2a_task_sql.save(database, task(1, ended=True))
+    assert a2a_task_sql.delete_expired(database, 9.0, 0.0) == 1
+    known = a2a_task_sql.earlier(database, b"k", "c", "local")
+    assert known == A2AEarlier("t1", b"what it says", conversation=False)
+    assert a2a_task_sql.delete_expired(database, 9.0, 9.0) == 1
+    assert a2a_task_sql.earlier(database, b"k", "c", "local").task_id is None

@@ -38,6 +38,17 @@ def test_new_file_gets_the_newest_schema(database: Path) -> None:
     assert not list(database.parent.glob("*.bak"))
 
 
+def test_a_new_database_equals_a_migrated_one(tmp_path: Path) -> None:
+    """It has the same tables, indexes, triggers and rows as one that every step has migrated."""
+    contents = []
+    for name, first in (("migrated.db", STEPS[:1]), ("new.db", STEPS)):
+        open_database(tmp_path / name, first).close()
+        with closing(open_database(tmp_path / name)) as connection:
+            schema = set(connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_schema"))
+            contents.append((schema, sorted(connection.iterdump())))
+    assert contents[0] == contents[1]
+
+
 def test_table_has_a_column_per_row_field(database: Path) -> None:
     """Each field of CallRow is a column; the others are only ``seq`` and ``mac``."""
     open_database(database).close()

@@ -212,6 +212,7 @@ async def test_large_arguments_are_validated_when_the_call_runs(context: ToolCon
         bind(many, {"values": "x"})
 
 
+@pytest.mark.slow
 def test_a_schema_of_thousands_of_levels_is_refused() -> None:
     """A schema nested more deeply than the compiled metaschema can check is refused; the process survives it."""
     schema: dict[str, Any] = {"type": "object"}

@@ -249,6 +249,19 @@ class Context:
     async def user_credential(self, wanted: CredentialField) -> str:
         raise MissingCredentialError(wanted, None)
 
+    @property
+    def answered_kinds(self) -> tuple[str, ...]:
+        return ()
+
+    async def call_hidden(self, *_: Any, **__: Any) -> Any:
+        raise NotImplementedError
+
+    async def ask_client(self, question: Any, *, name: str = "") -> Any:
+        raise NotImplementedError
+
+    async def elicit(self, message: str, form: type[Any], *, name: str = "") -> Any:
+        raise NotImplementedError
+
     def report_response(self, response: ApiResponse) -> None:
         self.response = response
 
@@ -287,6 +300,9 @@ class Context:
 
     def remaining(self) -> float:
         return 30.0
+
+    def extend_deadline(self, window_s: float) -> None:
+        pass
 
     def progress(self, message: str, done: float | None = None, total: float | None = None) -> None:
         self.reports.append(message)

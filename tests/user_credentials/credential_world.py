@@ -179,7 +179,9 @@ class World:
         settings = load_settings({}, env=environment, cwd=self.directory)
         self.daemon = await self._stack.enter_async_context(running(settings))
         url = f"http://127.0.0.1:{self.daemon.http.port}"
-        self.http = await self._stack.enter_async_context(httpx.AsyncClient(base_url=url, trust_env=False, timeout=60))
+        self.http = await self._stack.enter_async_context(
+            httpx.AsyncClient(base_url=url, trust_env=False, timeout=60, verify=False)
+        )
         await self.daemon.sources.loaded()
         await self.daemon.publisher.published()
 

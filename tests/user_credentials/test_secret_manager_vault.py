@@ -40,6 +40,8 @@ class SecretManager:
         """State and payload of each version."""
         self.tokens: list[str] = []
         self.status = 200
+        self.listed = 0
+        """How many secrets the last filter matched."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
@@ -60,8 +62,9 @@ class SecretManager:
             taken = self.secrets.setdefault(query["secretId"], []) is not None and query["secretId"] in self.secrets
             return (200 if taken else 409), {}
         if not path:
-            wanted = query["filter"].removeprefix("name:")
-            names = [name for name in self.secrets if wanted in name]
+            wanted = [part.removeprefix("name:") for part in query["filter"].split(" AND ")]
+            names = [name for name in self.secrets if all(part in name for part in wanted)]
+            self.listed = len(names)
             begin = int(query["pageToken"] or 0)
             more = {"nextPageToken": str(begin + 2)} if begin + 2 < len(names) else {}
             return 200, {"secrets": [{"name": f"projects/1/secrets/{n}"} for n in names[begin : begin + 2]], **more}
@@ -182,3 +185,12 @@ def test_templates_that_could_mix_users_up(name: str) -> None:
     """The name of the setting is in the error."""
     with pytest.raises(VaultSettingsError, match=r"^secret_manager\.name must have the user and the service once"):
         read_vault({"secret_manager": {"project": "p", "name": name}})
+
+
+async def test_a_list_asks_for_the_names_of_one_user(manager: tuple[SecretManager, SecretManagerVault]) -> None:
+    """A user whose id is in the names of all secrets gets no other names than the own ones."""
+    stand_in, vault = manager
+    stand_in.secrets |= {f"user-credentials--user{number}--jira": [] for number in range(20)}
+    await vault.put("user:user", "jira", {"api_key": "k"})
+    assert [entry.service_type for entry in await vault.entries("user:user")] == ["jira"]
+    assert stand_in.listed == 1

@@ -94,6 +94,20 @@ async def test_a_detached_call_waits_and_a_run_can_be_stopped(pipelines: Pipelin
     assert "ended as stopped" in result["error"]["message"]
 
 
+@pytest.mark.parametrize(("on_cancel", "status"), [("stop", "stopping"), ("keep", "running")])
+async def test_a_cancelled_call_stops_its_run(pipelines: Pipelines, on_cancel: str, status: str) -> None:
+    """The run of a call that its caller cancels is stopped, unless the call says that it is kept."""
+    server = pipelines.server
+    before, server.statuses = len(server.runs), ["running"]
+    arguments = {"snapshot": SNAPSHOT, "detach": True, "on_cancel": on_cancel}
+    started = await pipelines.call("zenml_trigger", **arguments)
+    await until(lambda: len(server.runs) > before and server.runs[-1]["body"]["status"] == "running")
+    await pipelines.call("cancel_call", call_id=started["call_id"])
+    await until(lambda: server.runs[-1]["body"]["status"] == status)
+    result = await pipelines.call("call_result", call_id=started["call_id"])
+    assert (result["error"]["code"], server.runs[-1]["body"]["status"]) == ("CANCELLED", status)
+
+
 async def test_a_run_survives_a_restart_of_the_daemon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A detached call that the daemon's end interrupted waits again for the run that it started."""
     async with zenml_stand_in() as server, Simulator() as simulator:

@@ -3,17 +3,25 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
-from ...client import ConnectionFailedError, ConnectionLostError, MCPWebSocketClient, OnProgress
+from ...client import (
+    ConnectionFailedError,
+    ConnectionLostError,
+    MCPWebSocketClient,
+    OnNotification,
+    OnProgress,
+    OnQuestion,
+)
 from ...protocol.error_codes import CallError, OutcomeUnknownError, ServiceUnavailableError
+from ...protocol.frames import QuestionFrame
 from ...protocol.tool_call import (
     ClientInfo,
     ContentBlock,
@@ -67,14 +75,25 @@ class _DaemonClient:
                 self.idle.set()
 
 
+async def _no_answer(_: QuestionFrame) -> Mapping[str, Any]:
+    """Answers the question of a call that declared to answer none."""
+    raise ValueError("nothing was declared to be answered")
+
+
 class DaemonLink:
     """Sends requests to the daemon, which is found or started at the first request.
 
-    ``on_tools_changed`` is called when the toolset's listing changes.
+    ``on_tools_changed`` is called when the toolset's listing changes, ``on_notification`` with the method and the
+    parameters of other notifications.
     """
 
     def __init__(
-        self, starter: DaemonStarter, toolset: str | None, directory: Path | None, on_tools_changed: Callable[[], None]
+        self,
+        starter: DaemonStarter,
+        toolset: str | None,
+        directory: Path | None,
+        on_tools_changed: Callable[[], None],
+        on_notification: OnNotification,
     ) -> None:
         self.editor = ClientInfo("toold-mcp")
         """The client info that the daemon gets."""
@@ -83,6 +102,7 @@ class DaemonLink:
         self._starter = starter
         self._toolset = toolset
         self._on_tools_changed = on_tools_changed
+        self._on_notification = on_notification
         self._current: _DaemonClient | None = None
         self._connecting = asyncio.Lock()
         # Clients of earlier directories that are closing.
@@ -104,7 +124,9 @@ class DaemonLink:
         with daemon.waiter():
             return await daemon.client.list_tools()
 
-    async def call(self, call: ToolCall, on_progress: OnProgress | None) -> ToolResult:
+    async def call(
+        self, call: ToolCall, on_progress: OnProgress | None, on_question: OnQuestion = _no_answer
+    ) -> ToolResult:
         """Make a call and return its result or error. Cancelling the task cancels the call."""
         began = time.perf_counter()
         timeout_s = None if call.timeout_ms is None else call.timeout_ms / 1000
@@ -119,11 +141,14 @@ class DaemonLink:
                         on_progress=on_progress,
                         request_id=str(call.request_id),
                         traceparent=call.traceparent,
+                        on_question=on_question,
+                        answers=call.answers,
                     )
         except CallError as error:
             metadata = Metadata((time.perf_counter() - began) * 1000, Timings())
             return ToolResult(metadata, error=error.to_tool_error())
-        return ToolResult(answer.metadata, tuple(map(_block, answer.outputs)), answer.structured, answer.error)
+        outputs = tuple(map(_block, answer.outputs))
+        return ToolResult(answer.metadata, outputs, answer.structured, answer.error, answer.meta)
 
     async def restore_connection(self) -> None:
         """Reconnect, and restart the daemon if needed, while requests wait for answers."""
@@ -159,6 +184,8 @@ class DaemonLink:
             workspace=self.directory,
             toolset=self._toolset,
             on_tools_changed=lambda _: self._on_tools_changed(),
+            on_question=_no_answer,
+            on_notification=self._on_notification,
         )
         self._current = _DaemonClient(client, self.directory)
         if previous is not None:

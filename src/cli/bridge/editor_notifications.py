@@ -1,9 +1,9 @@
 """Notifications to an editor: progress of its calls, and changes of its tool list."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, Final, NamedTuple
 
 from ...client import OnProgress
 from ...protocol import json_rpc
@@ -14,15 +14,30 @@ from ...protocol.mcp.request_envelope import SERVER_KEY, SUBSCRIPTION_KEY, Reque
 from ...protocol.tool_call import Progress
 from .line_channel import LineChannel
 
+_LISTS: Final = {
+    "toolsListChanged": "notifications/tools/list_changed",
+    "resourcesListChanged": "notifications/resources/list_changed",
+    "promptsListChanged": "notifications/prompts/list_changed",
+}
+_UPDATED: Final = "notifications/resources/updated"
+
+
+class _Listening(NamedTuple):
+    """What one subscription gets: the methods of changed lists, and the URIs of resources."""
+
+    methods: frozenset[str]
+    uris: frozenset[str]
+
 
 class BridgeSubscriptions:
     """The ``subscriptions/listen`` requests of one channel, by which editors of the stateless revisions follow changes
-    of the tool list."""
+    of lists and resources. ``follow`` calls a method of the daemon, and returns whether it succeeded."""
 
-    def __init__(self, lines: LineChannel) -> None:
+    def __init__(self, lines: LineChannel, follow: Callable[[str, dict[str, Any]], Awaitable[bool]]) -> None:
         self._lines = lines
-        # Request id: whether it subscribes to tool list changes.
-        self._listening: dict[JsonRpcId, bool] = {}
+        self._follow = follow
+        # By request id.
+        self._listening: dict[JsonRpcId, _Listening] = {}
         self._closed = asyncio.Event()
 
     def close(self) -> None:
@@ -36,24 +51,36 @@ class BridgeSubscriptions:
             return MessageProblem(
                 INVALID_PARAMS, "params.notifications must be an object that names the notifications."
             )
-        tools = wanted.get("toolsListChanged") is True
-        accepted = {"toolsListChanged": True} if tools else {}
-        await self._notify("notifications/subscriptions/acknowledged", request.id, notifications=accepted)
-        self._listening[request.id] = tools
+        accepted: dict[str, Any] = {name: True for name in _LISTS if wanted.get(name) is True}
+        uris = wanted.get("resourceSubscriptions")
+        followed = [
+            uri
+            for uri in (uris if isinstance(uris, list) else ())
+            if isinstance(uri, str) and await self._follow("resources/subscribe", {"uri": uri})
+        ]
+        methods = frozenset(_LISTS[name] for name in accepted)
+        self._listening[request.id] = _Listening(methods, frozenset(followed))
         try:
+            accepted |= {"resourceSubscriptions": followed} if followed else {}
+            await self._notify("notifications/subscriptions/acknowledged", request.id, {"notifications": accepted})
             await self._closed.wait()
         finally:
             del self._listening[request.id]
+            others = {uri for listening in self._listening.values() for uri in listening.uris}
+            for uri in set(followed) - others:
+                await self._follow("resources/unsubscribe", {"uri": uri})
         return {"resultType": "complete", "_meta": {SUBSCRIPTION_KEY: request.id, SERVER_KEY: SERVER_INFO}}
 
-    async def tools_changed(self) -> None:
-        """Notify the subscribers."""
-        for request_id in [request_id for request_id, tools in self._listening.items() if tools]:
-            await self._notify("notifications/tools/list_changed", request_id)
+    async def changed(self, method: str, params: dict[str, Any]) -> None:
+        """Notify the subscribers of a change."""
+        uri = params.get("uri")
+        for request_id, listening in tuple(self._listening.items()):
+            below = any(uri == own or str(uri).startswith(f"{own.rstrip('/')}/") for own in listening.uris)
+            if method in listening.methods or (method == _UPDATED and below):
+                await self._notify(method, request_id, params)
 
-    async def _notify(self, method: str, request_id: JsonRpcId, **params: Any) -> None:
-        params["_meta"] = {SUBSCRIPTION_KEY: request_id}
-        await self._lines.write(json_rpc.notification(method, params))
+    async def _notify(self, method: str, request_id: JsonRpcId, params: dict[str, Any]) -> None:
+        await self._lines.write(json_rpc.notification(method, {**params, "_meta": {SUBSCRIPTION_KEY: request_id}}))
 
 
 @asynccontextmanager

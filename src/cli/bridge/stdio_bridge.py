@@ -16,6 +16,7 @@ from uuid import uuid4
 
 import msgspec
 
+from ...client import OnProgress, OnQuestion
 from ...protocol import json_rpc
 from ...protocol.error_codes import CallError
 from ...protocol.json_rpc import (
@@ -31,12 +32,17 @@ from ...protocol.json_rpc import (
     RpcReply,
     RpcRequest,
 )
+from ...protocol.mcp.catalog_result import CATALOG_METHODS, FOLLOWING_METHODS
+from ...protocol.mcp.input_rounds import read_round
 from ...protocol.mcp.mcp_call import parse_call, request_error
 from ...protocol.mcp.mcp_result import call_result, discover_result, empty_result, initialize_result, list_result
 from ...protocol.mcp.mcp_revision import DEFAULT_REVISION, McpRevision, negotiated
 from ...protocol.mcp.request_envelope import RequestEnvelope, client_of, stdio_envelope
 from ...protocol.mcp.tool_entry import is_trivially_valid, official_types, schema_problem, tool_entry
-from ...protocol.tool_call import ToolInfo
+from ...protocol.questions.client_question import kinds_declared
+from ...protocol.tool_call import ToolCall, ToolInfo, ToolResult
+from .bridge_questions import EditorRequests, EditorRounds, RoundCall
+from .bridge_resources import BridgeResources
 from .daemon_link import DaemonLink
 from .daemon_starter import DaemonStarter
 from .editor_notifications import BridgeSubscriptions, progress_reports
@@ -67,8 +73,13 @@ class StdioBridge:
         self, lines: LineChannel, starter: DaemonStarter, *, toolset: str | None, directory: Path | None
     ) -> None:
         self._lines = lines
-        self._link = DaemonLink(starter, toolset, directory, self._tools_changed)
-        self._subscriptions = BridgeSubscriptions(lines)
+        self._link = DaemonLink(starter, toolset, directory, self._tools_changed, self._notified)
+        self._resources = BridgeResources(self._link)
+        self._subscriptions = BridgeSubscriptions(lines, self._resources.follow)
+        self._requests = EditorRequests(lines)
+        self._rounds = EditorRounds()
+        # The kinds of questions that the editor declared in ``initialize``.
+        self._answers: tuple[str, ...] = ()
         # The revision negotiated by ``initialize``, and whether the editor accepts notifications yet.
         self._revision = DEFAULT_REVISION
         self._ready = False
@@ -81,19 +92,22 @@ class StdioBridge:
         # listing.
         self._read_only_calls: set[asyncio.Task[Any]] = set()
         self._read_only: frozenset[str] = frozenset()
+        # The names of tools with an output schema in the last listing. A client that checks results has listed them.
+        self._typed: frozenset[str] = frozenset()
         self._tasks: set[asyncio.Task[None]] = set()
         handshake: dict[str, _Method] = {
             "initialize": self._initialize,
             "ping": _acknowledge,
-            # The bridge sends no log messages, but some clients set a level anyway.
-            "logging/setLevel": _acknowledge,
             "tools/list": self._list,
             "tools/call": self._call,
+            **dict.fromkeys(CATALOG_METHODS, self._resources.answer),
+            **dict.fromkeys(FOLLOWING_METHODS, self._resources.change),
         }
         stateless: dict[str, _Method] = {
             "server/discover": self._discover,
             "tools/list": self._list,
             "tools/call": self._call,
+            **dict.fromkeys(CATALOG_METHODS, self._resources.answer),
             "subscriptions/listen": self._subscriptions.listen,
         }
         self._methods: Mapping[bool, Mapping[str, _Method]] = {False: handshake, True: stateless}
@@ -115,6 +129,7 @@ class StdioBridge:
 
     async def close(self) -> None:
         """Close after the editor has exited: cancel calls of read-only tools; other calls finish in the daemon."""
+        self._rounds.close()
         for task in self._read_only_calls:
             task.cancel()
         if self._read_only_calls:
@@ -127,8 +142,13 @@ class StdioBridge:
 
     def _tools_changed(self) -> None:
         if self._ready:
-            self._start(self._notify("notifications/tools/list_changed"))
-        self._start(self._subscriptions.tools_changed())
+            self._start(self._notify("notifications/tools/list_changed", {}))
+        self._start(self._subscriptions.changed("notifications/tools/list_changed", {}))
+
+    def _notified(self, method: str, params: dict[str, Any]) -> None:
+        if self._ready:
+            self._start(self._notify(method, params))
+        self._start(self._subscriptions.changed(method, params))
 
     # --- messages ----------------------------------------------------------------------------------------------------
 
@@ -183,6 +203,7 @@ class StdioBridge:
                     running.cancel()
             case RpcReply():
                 self._handle_roots(message)
+                self._requests.take(message)
 
     async def _answer(self, request: RpcRequest) -> bytes:
         envelope = (
@@ -213,9 +234,10 @@ class StdioBridge:
         params = request.params
         self._link.editor = client_of(params.get("clientInfo"))
         capabilities = params.get("capabilities")
+        self._answers = kinds_declared(capabilities)
         self._supports_roots = isinstance(capabilities, dict) and isinstance(capabilities.get("roots"), dict)
         revision = _without_tasks(negotiated(params.get("protocolVersion")))
-        result = initialize_result(revision, await self._link.instructions(), list_changed=True)
+        result = initialize_result(revision, await self._link.instructions())
         self._revision = revision
         return result
 
@@ -225,20 +247,48 @@ class StdioBridge:
     async def _list(self, _: RpcRequest, envelope: RequestEnvelope) -> dict[str, Any]:
         infos = await self._link.list_tools()
         self._read_only = frozenset(info.name for info in infos if info.annotations.read_only_hint)
+        self._typed = frozenset(info.name for info in infos if info.output_schema is not msgspec.UNSET)
         return list_result(await _shown(infos, envelope.revision), None, envelope.revision)
 
     async def _call(self, request: RpcRequest, envelope: RequestEnvelope) -> Any:
-        call = parse_call(request, uuid4().hex, 0)
+        stateless = envelope.revision.stateless
+        call = parse_call(request, uuid4().hex, 0, answers=envelope.answers if stateless else self._answers)
+        following = read_round(request.params) if stateless else None
         if isinstance(call, MessageProblem):
             return call
+        if isinstance(following, MessageProblem):
+            return following
         await self._wait_for_roots()
-        async with progress_reports(self._lines, envelope.progress_token) as on_progress:
-            call_task = asyncio.ensure_future(self._link.call(call, on_progress))
-            if call.name in self._read_only:
-                self._read_only_calls.add(call_task)
-                call_task.add_done_callback(self._read_only_calls.discard)
-            result = await call_task
+        result: ToolResult | None
+        if stateless and call.answers:
+            waiting = RoundCall() if following is None else self._rounds.take(following, call)
+            if isinstance(waiting, MessageProblem):
+                return waiting
+            # Progress is reported in the first round only: its token is not valid any longer.
+            async with progress_reports(self._lines, envelope.progress_token) as on_progress:
+                waiting.task = waiting.task or self._call_task(call, on_progress, waiting.ask)
+                try:
+                    result = await waiting.next_round()
+                except asyncio.CancelledError:
+                    waiting.task.cancel()
+                    raise
+            if result is None:
+                return self._rounds.park(call, waiting)
+        else:
+            async with progress_reports(self._lines, envelope.progress_token) as on_progress:
+                result = await self._call_task(call, on_progress, self._requests.ask)
+        if call.name in self._typed:
+            result = msgspec.structs.replace(result, typed=True)
         return request_error(result.error) or call_result(result, envelope.revision)
+
+    def _call_task(
+        self, call: ToolCall, on_progress: OnProgress | None, on_question: OnQuestion
+    ) -> asyncio.Task[ToolResult]:
+        task = asyncio.ensure_future(self._link.call(call, on_progress, on_question))
+        if call.name in self._read_only:
+            self._read_only_calls.add(task)
+            task.add_done_callback(self._read_only_calls.discard)
+        return task
 
     # --- the editor's directories ------------------------------------------------------------------------------------
 
@@ -258,8 +308,8 @@ class StdioBridge:
 
     # --- tasks -------------------------------------------------------------------------------------------------------
 
-    async def _notify(self, method: str) -> None:
-        await self._lines.write(json_rpc.notification(method, {}))
+    async def _notify(self, method: str, params: dict[str, Any]) -> None:
+        await self._lines.write(json_rpc.notification(method, params))
 
     def _start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(_ignoring_closed_channel(work))

@@ -6,7 +6,7 @@ frames, requests or calls.
 
 from .authentication import Authenticator, TokenIssuer
 from .protected_resource import WELL_KNOWN, ProtectedResource
-from .token_book import PREFIX, NamedToken, TokenBook, TokenError
+from .token_book import PREFIX, NamedToken, TokenBook, TokenError, hash_of
 from .token_file import TOKENS_FILE, TokenFile, change_tokens, read_tokens
 
 __all__ = [
@@ -21,5 +21,6 @@ __all__ = [
     "TokenFile",
     "TokenIssuer",
     "change_tokens",
+    "hash_of",
     "read_tokens",
 ]

@@ -9,7 +9,7 @@ from pydantic import SecretStr
 
 from ...protocol.authorization import Authorization, AuthorizationDenied
 from ...protocol.tool_call import LOCAL, Principal
-from .token_book import NamedToken, TokenBook
+from .token_book import NamedToken, TokenBook, hash_of
 
 _WRONG: Final = "not valid here. `toold token` prints the daemon's token; a new state directory has a new token."
 
@@ -34,6 +34,8 @@ class Authenticator:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._own = token_check(own)
+        self.own_hash = "" if own is None else hash_of(own.get_secret_value())
+        """The hash of the daemon's token; empty: auth is off."""
         self._book = book
         self._issuer = issuer
         self._clock = clock
@@ -50,6 +52,16 @@ class Authenticator:
         if self._issuer is not None and self._issuer.looks_like(token):
             return await self._issuer.verify(token)
         return AuthorizationDenied("invalid", _WRONG)
+
+    def by_hash(self, sha256: str) -> Authorization | AuthorizationDenied:
+        """The authorization of the token with this hash, which its bearer showed earlier (a browser signed in with it).
+
+        If auth is off, each hash is that of a local caller.
+        """
+        if not self.own_hash or hmac.compare_digest(sha256.encode(), self.own_hash.encode()):
+            return Authorization(LOCAL)
+        named = self._book().by_hash(sha256)
+        return AuthorizationDenied("invalid", _WRONG) if named is None else self._named(named)
 
     def denial_reason(self, access: Authorization) -> str | None:
         """Returns why an authorization is no longer valid (token revoked or expired); None if it is valid."""
@@ -77,6 +89,7 @@ class Authenticator:
             token.expires_at,
             bytes.fromhex(token.sha256),
             acts_for_users=token.acts_for_users,
+            writes_registry=token.writes_registry,
         )
 
 

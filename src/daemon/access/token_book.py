@@ -45,6 +45,8 @@ class NamedToken(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     """It has the operator right."""
     acts_for_users: bool = False
     """It may act for users, whom its requests name."""
+    writes_registry: bool = False
+    """It may change the served registry, as an operator may."""
 
     @property
     def principal(self) -> str:
@@ -95,6 +97,7 @@ class TokenBook:
         daily_budget: dict[str, float] | None = None,
         operator: bool = False,
         acts_for_users: bool = False,
+        writes_registry: bool = False,
     ) -> tuple["TokenBook", str]:
         """Returns a book with a new token, and the token itself, which is stored nowhere.
 
@@ -105,10 +108,10 @@ class TokenBook:
         """
         if not TOKEN_NAME.fullmatch(name):
             raise TokenError(f"a token's name has 1–64 characters of A-Z, a-z, 0-9, _, . and -, unlike {name[:64]!r}")
-        if acts_for_users and (operator or max_running is not None or daily_budget):
+        if acts_for_users and (operator or writes_registry or max_running is not None or daily_budget):
             raise TokenError(
-                "a token that acts for users has neither the operator right nor max_running or daily_budget, which "
-                "would not count the calls of its users; create another token for these"
+                "a token that acts for users has neither the operator right nor the right to change the registry, nor "
+                "max_running or daily_budget, which would not count the calls of its users; create another token"
             )
         existing = self._named(name)
         if existing is not None and existing.invalid_reason(now) is None:
@@ -124,6 +127,7 @@ class TokenBook:
             daily_budget=daily_budget or {},
             operator=operator,
             acts_for_users=acts_for_users,
+            writes_registry=writes_registry,
         )
         return TokenBook([*(other for other in self.tokens if other is not existing), token]), secret
 

@@ -37,6 +37,7 @@ RELOADABLE: Final = frozenset(
         "daily_budget",
         "default_timeout_s",
         "max_timeout_s",
+        "question_timeout_s",
         "progress_interval_s",
         "progress_window_s",
         # The environment of calls.
@@ -73,6 +74,8 @@ RELOADABLE: Final = frozenset(
         "knowledge",
         # Calls in progress keep their server.
         "zenml",
+        # Calls that were counted still count.
+        "quotas",
         # New sources start, removed ones end.
         "sources",
         # Applies to the next prompt that is resolved.
@@ -102,6 +105,7 @@ NEEDS_RESTART: Final = frozenset(
         "tls_cert",
         "tls_key",
         "allowed_origins",
+        "ui",
         "max_connections",
         "max_unauthenticated",
         "max_unauthenticated_per_address",

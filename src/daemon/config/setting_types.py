@@ -40,6 +40,7 @@ from .fallback_settings import ToolSettings, read_tools
 from .model_settings import ModelSettings, read_models
 from .otel_settings import OtelSettings, read_otel
 from .provider_settings import ProviderSettings, read_providers
+from .quota_settings import QuotaSettings, QuotaSettingsError, read_quotas
 
 MIN_TOKEN_CHARS: Final = 16
 """A shorter token could be guessed; generated tokens have 43 characters."""
@@ -226,6 +227,13 @@ def _zenml(table: object) -> ZenmlSettings | None:
         raise PydanticCustomError("zenml", "{message}", {"message": str(error)}) from None
 
 
+def _quotas(tables: object) -> dict[str, QuotaSettings]:
+    try:
+        return read_quotas(tables)
+    except QuotaSettingsError as error:
+        raise PydanticCustomError("quotas", "{message}", {"message": str(error)}) from None
+
+
 def _knowledge(tables: object) -> dict[str, CollectionSettings]:
     try:
         return read_collections(tables)
@@ -304,6 +312,8 @@ Prompts = Annotated[PromptSettings, NoDecode, BeforeValidator(_prompts)]
 """Where the prompts of hosted agents are searched."""
 Zenml = Annotated[ZenmlSettings | None, NoDecode, BeforeValidator(_zenml)]
 """The ZenML server whose pipelines tools run; None if there is none."""
+Quotas = Annotated[dict[str, QuotaSettings], NoDecode, BeforeValidator(_quotas)]
+"""Quotas of calls by name."""
 Knowledge = Annotated[dict[str, CollectionSettings], NoDecode, BeforeValidator(_knowledge)]
 """Collections of documents by name."""
 Tools = Annotated[dict[str, ToolSettings], NoDecode, BeforeValidator(read_tools)]

@@ -49,6 +49,7 @@ from .setting_types import (
     ProgressInterval,
     Prompts,
     Providers,
+    Quotas,
     Registry,
     Scope,
     Scopes,
@@ -86,6 +87,7 @@ class Settings(BaseSettings):
     tls_cert: Path | None = None
     tls_key: Path | None = None
     allowed_origins: Origins = ()
+    ui: bool = True
 
     # Access and files.
     state_dir: Path = Field(default_factory=lambda: default_state_dir({}))
@@ -117,6 +119,7 @@ class Settings(BaseSettings):
     deploy: Deploy = None
     knowledge: Knowledge = {}
     zenml: Zenml = None
+    quotas: Quotas = {}
     user_credentials: Vault = Field(default_factory=VaultSettings)
     bind: Bindings = ()
     default_toolset: str = DEFAULT_TOOLSET
@@ -186,6 +189,7 @@ class Settings(BaseSettings):
     # Time, in seconds.
     default_timeout_s: Seconds = DEFAULT_TIMEOUT_S
     max_timeout_s: Seconds = MAX_TIMEOUT_S
+    question_timeout_s: Seconds = 300.0
     code_cpu_s: Seconds = 10.0
     progress_interval_s: ProgressInterval = 5.0
     progress_window_s: Seconds = 120.0

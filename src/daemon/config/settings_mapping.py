@@ -31,7 +31,7 @@ from ...tools import (
     shipped_toolsets,
 )
 from ..access import ProtectedResource, TokenIssuer
-from ..dispatch import ByteLimits, DispatchLimits
+from ..dispatch import ByteLimits, CallQuota, DispatchLimits
 from ..transports.registry.registry_request import REGISTRY_PREFIX
 from ..transports.tls_certificate import TlsCertificate
 from ..transports.websocket_server import WebSocketOptions
@@ -250,6 +250,14 @@ def catalog_settings(settings: Settings) -> tuple[object, ...]:
     )
 
 
+def call_quotas(settings: Settings) -> list[CallQuota]:
+    """The quotas of calls."""
+    return [
+        CallQuota(name, quota.tools, quota.principals, quota.calls_per_minute, quota.calls_per_day)
+        for name, quota in settings.quotas.items()
+    ]
+
+
 def resource(settings: Settings) -> ProtectedResource | None:
     """The daemon as a protected resource of an OAuth issuer; None if no issuer is configured."""
     if settings.oauth_issuer is None or settings.oauth_resource is None:
@@ -287,6 +295,7 @@ def dispatch_limits(settings: Settings) -> DispatchLimits:
         agents_keep_days=settings.agents_keep_days,
         default_timeout_s=settings.default_timeout_s,
         max_timeout_s=settings.max_timeout_s,
+        question_timeout_s=settings.question_timeout_s,
         max_frame_bytes=settings.max_frame_bytes,
         spill_bytes=settings.spill_bytes,
         progress_interval_s=settings.progress_interval_s,

@@ -8,6 +8,8 @@ from .admission import RETRY_AFTER_MS
 from .call_outcome import failed, replayed, without_children
 from .call_phase import CallPhase, EndReason, JournalRecord
 from .call_preparation import PreparedCall, conflict_of, prepare_call
+from .call_quotas import CallQuota
+from .client_questions import ClientQuestions
 from .context_services import ConversationAccess, ConversationCaller
 from .dispatch_limits import DispatchLimits
 from .held_bytes import UNCOUNTED_BYTES, ByteLimits, HeldBytes
@@ -32,6 +34,8 @@ __all__ = [
     "ByteLimits",
     "CallPhase",
     "CallPort",
+    "CallQuota",
+    "ClientQuestions",
     "ConversationAccess",
     "ConversationCaller",
     "DisconnectedPort",

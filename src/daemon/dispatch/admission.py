@@ -22,23 +22,19 @@ def admission_refusal(
     waiting: int,
     own_waiting: int,
     orchestrations: int,
-    requests_exceed: str | None = None,
+    exceeded: str | None = None,
 ) -> CallError | None:
     """The refusal of a client's new call; None if it may run or wait.
 
     ``closed`` is why the daemon accepts no calls. ``permit_free`` says whether the session and the daemon have a free
     permit. ``waiting`` calls of the daemon wait for a permit, ``own_waiting`` of them are the principal's (0 if it is
-    the only one), and ``orchestrations`` of the session run. ``requests_exceed`` says whose limit for the bytes of
+    the only one), and ``orchestrations`` of the session run. ``exceeded`` says whose limit for the bytes of
     requests the call would exceed.
     """
     if closed is not None:
         return ServiceUnavailableError.content_free(closed, executed="no")
-    if requests_exceed is not None:
-        return OverCapacityError.content_free(
-            f"With this call, the frames of calls in flight would exceed the limit of {requests_exceed}; wait for an "
-            "answer first, or send less per call.",
-            retry_after_ms=RETRY_AFTER_MS,
-        )
+    if exceeded is not None:
+        return requests_exceed(exceeded)
     if tool.orchestration:
         limit = limits.max_orchestrations_per_session
         if orchestrations < limit:
@@ -59,6 +55,15 @@ def admission_refusal(
         return None
     return OverCapacityError.content_free(
         f"{waiting} calls are already waiting, the limit of this daemon; retry later.", retry_after_ms=RETRY_AFTER_MS
+    )
+
+
+def requests_exceed(limit: str) -> OverCapacityError:
+    """The refusal of a call whose request exceeds a limit for the bytes of requests."""
+    return OverCapacityError.content_free(
+        f"With this call, the frames of calls in flight would exceed the limit of {limit}; wait for an "
+        "answer first, or send less per call.",
+        retry_after_ms=RETRY_AFTER_MS,
     )
 
 

@@ -1,7 +1,6 @@
 """The contexts of tools: one running call as its tool sees it."""
 
 import asyncio
-import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, ExitStack, contextmanager
@@ -12,6 +11,7 @@ import msgspec
 
 from ...protocol.error_codes import CallTimeoutError, ServiceUnavailableError
 from ...protocol.input_request import InputDecision
+from ...protocol.questions.client_question import ClientQuestion
 from ...protocol.tool_call import (
     LOCAL,
     AnswerPiece,
@@ -21,8 +21,7 @@ from ...protocol.tool_call import (
     ModelUsage,
     Principal,
     Progress,
-    ReasoningPiece,
-    ToolCallPiece,
+    ToolResult,
     Usage,
 )
 from ...protocol.user_credential import CredentialField, MissingCredentialError
@@ -41,6 +40,7 @@ from ...tools import (
     Conversation,
     DaemonView,
     FileAccess,
+    FormT,
     ModelQuestion,
     QuestionOptions,
     QuestionResult,
@@ -51,6 +51,8 @@ from ...tools import (
     VendorOperation,
     ask,
     expand_folders,
+    form_answer,
+    form_question,
     read_files,
     read_images,
 )
@@ -59,11 +61,14 @@ from . import completion_cost
 from .budget import Budget
 from .call_lookup import CallLookup
 from .child_calls import ChildCalls
+from .client_questions import ClientQuestions, root_of
 from .context_services import ContextServices, ConversationCaller
 from .principal_files import PrincipalFiles
 from .provider_limiter import ProviderLimiter
 from .provider_request import ProviderEmbedding, ProviderRequest
 from .running_call import MESSAGE_CHARS, RunningCall
+from .sendable_reports import finite_number, sendable, sendable_piece
+from .side_calls import call_beside
 
 T = TypeVar("T")
 
@@ -71,7 +76,7 @@ T = TypeVar("T")
 class CallContext:
     """The context of one call. Implements ``tools.LookupContext``."""
 
-    __slots__ = ("_call", "_children", "_lookup", "_services")
+    __slots__ = ("_call", "_children", "_lookup", "_questions", "_services")
 
     def __init__(
         self,
@@ -79,11 +84,13 @@ class CallContext:
         services: ContextServices,
         children: ChildCalls,
         lookup: CallLookup,
+        questions: ClientQuestions,
     ) -> None:
         self._call = call
         self._services = services
         self._children = children
         self._lookup = lookup
+        self._questions = questions
 
     @property
     def daemon(self) -> DaemonView:
@@ -124,15 +131,18 @@ class CallContext:
     def remaining(self) -> float:
         return max(0.0, self._call.deadline - time.monotonic())
 
+    def extend_deadline(self, window_s: float) -> None:
+        self._questions.deadlines.extend(self._call, window_s)
+
     def progress(self, message: str, done: float | None = None, total: float | None = None) -> None:
         mask = self._call.mask
-        message = _sendable(message) if mask is None else mask.text(_sendable(message))
-        progress = Progress(message[:MESSAGE_CHARS], _finite(done), _finite(total))
+        message = sendable(message) if mask is None else mask.text(sendable(message))
+        progress = Progress(message[:MESSAGE_CHARS], finite_number(done), finite_number(total))
         self._call.report(progress, time.monotonic())
 
     def stream(self, text: str) -> None:
         call = self._call
-        text = _sendable(text)
+        text = sendable(text)
         if not text or call.answered:
             return
         call.streamed_chars += len(text)  # even if no client reads: a client that resumes learns how much it missed
@@ -144,7 +154,7 @@ class CallContext:
         call = self._call
         if self.streaming and not call.answered:
             call.last_sent_at = time.monotonic()
-            call.port.piece(call, _sendable_piece(piece))
+            call.port.piece(call, sendable_piece(piece))
 
     def without_permit(self) -> AbstractAsyncContextManager[None]:
         return self._call.permit.paused()
@@ -283,6 +293,25 @@ class CallContext:
         bind_mask(self._call.mask)
         return value
 
+    @property
+    def answered_kinds(self) -> tuple[str, ...]:
+        return root_of(self._call).request.answers
+
+    async def call_hidden(
+        self, tool: Tool, arguments: Mapping[str, Json], *, name: str, daily_budget: Mapping[str, float]
+    ) -> ToolResult:
+        self._track_side_task()
+        return await call_beside(self._children, self._call, tool, arguments, name, daily_budget)
+
+    async def ask_client(self, question: ClientQuestion, *, name: str = "") -> dict[str, Json]:
+        self._track_side_task()
+        return await self._questions.ask(self._call, question, name)
+
+    async def elicit(self, message: str, form: type[FormT], *, name: str = "") -> FormT | None:
+        self._track_side_task()
+        answer = await self._questions.ask(self._call, form_question(message, form), name)
+        return form_answer(answer, form)
+
     def report_response(self, response: ApiResponse) -> None:
         mask = self._call.mask
         if mask is not None:
@@ -367,32 +396,3 @@ class CallContext:
         if self._call.run_budget is not None:
             simulated = self._call.meter.simulated
             self._call.run_budget.spend(usage, model.cost(usage.usage) if simulated else usage.cost)
-
-
-def _sendable(text: str) -> str:
-    """The text with lone surrogates, which cannot be encoded, replaced by question marks.
-
-    Raises:
-        TypeError: it is not a string.
-    """
-    if not isinstance(text, str):
-        raise TypeError(f"a progress message or chunk must be a string, not {type(text).__name__}")
-    return text if text.isascii() else text.encode(errors="replace").decode()
-
-
-def _sendable_piece(piece: AnswerPiece) -> AnswerPiece:
-    """The piece as JSON can express it. If its extra content cannot be encoded, neither can the whole answer."""
-    if isinstance(piece, ReasoningPiece):
-        return ReasoningPiece(_sendable(piece.text))
-    extra = piece.extra_content
-    if extra is not None:
-        try:
-            msgspec.json.encode(extra)
-        except (TypeError, ValueError, RecursionError):
-            extra = None
-    return ToolCallPiece(piece.index, _sendable(piece.id), _sendable(piece.name), _sendable(piece.arguments), extra)
-
-
-def _finite(number: float | None) -> float | None:
-    """The number, or None if JSON cannot express it."""
-    return float(number) if isinstance(number, int | float) and math.isfinite(number) else None

@@ -70,6 +70,12 @@ def make_call(
     return call
 
 
+def side_scope(call: RunningCall) -> ChildScope:
+    """The scope of a call that makes child calls although its tool is not an orchestration tool."""
+    outer = call.parent_scope
+    return _child_scope(call.id, call.parent, call.key, ROOT if outer is None else outer.nesting)
+
+
 def _child_scope(call_id: str, parent: RunningCall | None, key: str, nesting: Nesting) -> ChildScope:
     """The scope of a new orchestration call. A child's ``run`` is its parent's ``run`` followed by the child's name, so
     resuming the parent resumes the child.

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from heapq import heappop, heappush
 from typing import Final
 
+from ...protocol.tool_call import MAX_TIMEOUT_S
 from .running_call import RunningCall
 
 TICKS_PER_S: Final = 32
@@ -18,6 +19,15 @@ that has had a deadline takes some 200 bytes until it begins."""
 
 _TIMER_ERROR_TICKS: Final = 0.001 * TICKS_PER_S
 """The loop's timers go by whole milliseconds, so one may fire this early."""
+_MIN_EXTENSION_S: Final = 0.5
+"""Frequent progress does not move a deadline each time."""
+
+
+def extended_deadline(started: float, deadline: float, now: float, window_s: float, max_timeout_s: float) -> float:
+    """Returns the deadline of a call that is making progress: ``window_s`` from now, within ``max_timeout_s`` of its
+    start; never an earlier one.
+    """
+    return max(deadline, min(now + window_s, started + max_timeout_s))
 
 
 class CallDeadlines:
@@ -28,10 +38,13 @@ class CallDeadlines:
         loop: asyncio.AbstractEventLoop,
         expire: Callable[[RunningCall], None],
         clock: Callable[[], float] = time.monotonic,
+        *,
+        max_timeout_s: Callable[[], float] = lambda: MAX_TIMEOUT_S,
     ) -> None:
         self._loop = loop
         self._clock = clock
         self._expire = expire
+        self._max_timeout_s = max_timeout_s
         # By the tick of the deadline, in the order in which the calls came: timers for the same instant keep the order,
         # so a parent ends before its children with the same deadline.
         self._calls: dict[int, dict[RunningCall, None]] = {}
@@ -61,6 +74,30 @@ class CallDeadlines:
             if not calls:
                 calls.clear()  # frees its memory; the tick stays for the next call
 
+    def move(self, call: RunningCall, deadline: float) -> None:
+        """Give a running call another deadline. Does nothing for one that has ended."""
+        if not call.answered:
+            self.remove(call)
+            call.deadline = deadline
+            self.add(call)
+
+    def extend(self, call: RunningCall, window_s: float) -> None:
+        """Give a call that is making progress ``window_s`` from now, unless its caller set its timeout.
+
+        A child stays within its parent's time.
+        """
+        if call.request.timeout_ms is not None:
+            return
+        deadline = extended_deadline(call.started, call.deadline, self._clock(), window_s, self._max_timeout_s())
+        if call.parent is not None:
+            deadline = min(deadline, call.parent.deadline)
+        if deadline >= call.deadline + _MIN_EXTENSION_S:
+            self.move(call, deadline)
+
+    def _expire_due(self, call: RunningCall, deadline: float) -> None:
+        if call.deadline == deadline:  # else it has moved since
+            self._expire(call)
+
     def _set_timer(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
@@ -70,5 +107,5 @@ class CallDeadlines:
         present = self._clock() * TICKS_PER_S + _TIMER_ERROR_TICKS
         while self._ticks and (self._ticks[0] <= present or not self._calls[self._ticks[0]]):
             for call in self._calls.pop(heappop(self._ticks)):
-                self._loop.call_at(call.deadline, self._expire, call)
+                self._loop.call_at(call.deadline, self._expire_due, call, call.deadline)
         self._set_timer()

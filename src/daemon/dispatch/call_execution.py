@@ -19,7 +19,7 @@ from ...protocol.error_codes import OutcomeUnknownError
 from ...protocol.input_request import CallPausedError
 from ...protocol.tool_call import ToolResult
 from ...protocol.trace_context import current_traceparent
-from ...tools import ToolCatalog, content, is_long
+from ...tools import ToolCatalog, content, is_long, meta_of
 from ..observability.logging_setup import bind_call
 from ..off_loop import off_loop
 from . import call_outcome
@@ -28,6 +28,7 @@ from .call_deadlines import CallDeadlines
 from .call_lookup import CallLookup
 from .call_phase import CallPhase, EndReason, JournalRecord
 from .child_calls import ChildCalls
+from .client_questions import ClientQuestions
 from .context_services import ContextServices
 from .detached_calls import DetachedCalls
 from .dispatch_limits import DispatchLimits
@@ -95,6 +96,7 @@ class CallExecution:
             recorder=recorder,
             journal=journal,
             pauses=pauses,
+            quotas=services.quotas,
             waiting=lambda: tuple(self.detached.waiting),
         )
         self.detached = DetachedCalls(
@@ -104,6 +106,7 @@ class CallExecution:
             catalog=catalog,
             limits=limits,
             permits=permits,
+            requests=requests,
             next_id=next_id,
         )
         self.paused = PausedCalls(detached=self.detached, pauses=pauses, credentials=services.credentials)
@@ -123,7 +126,9 @@ class CallExecution:
         )
         # Cached: asking for the running loop costs a system call on Python 3.11.
         self._loop = asyncio.get_running_loop()
-        self._deadlines = CallDeadlines(self._loop, partial(self.end, reason=EndReason.DEADLINE))
+        expire = partial(self.end, reason=EndReason.DEADLINE)
+        self._deadlines = CallDeadlines(self._loop, expire, max_timeout_s=lambda: limits().max_timeout_s)
+        self.questions = ClientQuestions(timeout_s=lambda: limits().question_timeout_s, deadlines=self._deadlines)
         # Unanswered calls of clients, and detached ones, by session and request key.
         self._calls: dict[tuple[str, str], RunningCall] = {}
         # The orchestration calls among them.
@@ -212,6 +217,7 @@ class CallExecution:
         call.advance(CallPhase.ENDING if call.entered else CallPhase.CANCELLED)
         call.end_reason = reason
         call.end_requested_at = self._clock()
+        self.questions.withdraw(call)
         for child in tuple(call.child_scope.active) if call.child_scope is not None else ():
             self.end(child, reason)
         if call.task is not None:
@@ -272,7 +278,8 @@ class CallExecution:
             if call.parent is None and (call.argument_notices or call.tool.conversational):
                 present = partial(call_outcome.presented, call, outputs, structured, self._catalog())
                 outputs = await off_loop(present) if call.long_result else present()
-            result = ToolResult(call_outcome.metadata_of(call, self._clock()), outputs, structured)
+            metadata = call_outcome.metadata_of(call, self._clock())
+            result = ToolResult(metadata, outputs, structured, None, meta_of(returned), call.tool.typed)
             # In a thread: an answer may be long, and the mask searches all of it.
             return result if call.mask is None else await asyncio.to_thread(call.mask.result, result)
         except _AlreadyAnswered as previous:
@@ -320,7 +327,7 @@ class CallExecution:
         if self._services.traces is not None:
             current_traceparent.set(str(self._services.traces.span_of(call)))
         try:
-            context = context_of(call, self._services, self._children, self.detached, self.lookup)
+            context = context_of(call, self._services, self._children, self.detached, self.lookup, self.questions)
             return await call.tool.run(call.arguments, context)
         finally:
             call.meter.tool_s = self._clock() - entered_at
@@ -336,6 +343,7 @@ class CallExecution:
         started = call.phase is _RUNNING or call.phase is _ENDING
         call.advance(_ANSWERED)
         self._deadlines.remove(call)
+        self.questions.withdraw(call)
         answer, unread = b"", 0
         try:
             try:

@@ -24,6 +24,7 @@ from .session_manager import SessionManager
 
 _ID_SUFFIX: Final = re.compile(r"~[0-9a-f]+")
 """Part of the ids of children that a detached call made after a restart; the journal stores children without it."""
+_DETACHED_KEY: Final = request_key(REQUEST_ID)
 
 
 class CallSource(Protocol):
@@ -31,6 +32,8 @@ class CallSource(Protocol):
 
     @property
     def calls(self) -> Iterable[RunningCall]: ...
+
+    def find_call(self, session: Session, key: str) -> RunningCall | None: ...
 
     def end(self, call: RunningCall, reason: EndReason) -> None: ...
 
@@ -100,6 +103,9 @@ class CallLookup:
         return True
 
     def _find(self, principal: Principal, call_id: str) -> RunningCall | None:
+        session = self._sessions.loaded(hash_key(call_id), principal.name)
+        if session is not None and self._is_detached(session):
+            return self._runner.find_call(session, _DETACHED_KEY)
         for call in self._runner.calls:
             if call.id == call_id and call.session.principal == principal:
                 return call
@@ -111,20 +117,21 @@ class CallLookup:
         )
         if session is None:
             return None
-        if (
-            session.transport == TRANSPORT
-            and session.calls.status(request_key(REQUEST_ID), time.monotonic()) == "running"
-        ):
+        if self._is_detached(session) and session.calls.status(_DETACHED_KEY, time.monotonic()) == "running":
             return CallInfo(id=call_id, state="ending")  # its answer is being recorded
         return self._ended(session, call_id)
 
     def _ended(self, session: Session, call_id: str) -> CallInfo | None:
         """The detached call of a session, if it has ended."""
-        key, now = request_key(REQUEST_ID), time.monotonic()
-        status = session.calls.status(key, now)
-        if session.transport != TRANSPORT or status in {"unknown", "running"}:
+        now = time.monotonic()
+        status = session.calls.status(_DETACHED_KEY, now)
+        if not self._is_detached(session) or status in {"unknown", "running"}:
             return None
-        return _finished_info(call_id, status, session.calls.result(key, now))
+        return _finished_info(call_id, status, session.calls.result(_DETACHED_KEY, now))
+
+    def _is_detached(self, session: Session) -> bool:
+        """Whether the session has one detached call, whose id is the session's key."""
+        return session.absent_port is self._detached.port
 
     async def _finished(self, principal: Principal, call_id: str) -> CallInfo:
         run, _, name = _ID_SUFFIX.sub("", call_id).rpartition("/")

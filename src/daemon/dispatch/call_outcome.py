@@ -33,7 +33,7 @@ from ...protocol.tool_call import (
     decode_result,
 )
 from ...store import StoredCall
-from ...tools import OWN_SOURCE, ToolCatalog, conversational_outputs
+from ...tools import OWN_SOURCE, ToolCatalog, content, conversational_outputs, meta_of
 from ..observability.logging_setup import exception_text
 from ..off_loop import off_loop
 from .call_phase import EndReason, JournalRecord
@@ -133,9 +133,11 @@ def failed(call: RunningCall, error: CallError, now: float) -> ToolResult:
     tool_error = error.to_tool_error(repeatable=call.tool.repeatable)
     if tool_error.executed == "maybe" and error.code is not ErrorCode.OUTCOME_UNKNOWN and _cannot_have_effects(call):
         tool_error = replace(tool_error, executed="no")
-    if call.mask is not None:
-        tool_error = call.mask.error(tool_error)
-    return ToolResult(metadata_of(call, now), error=tool_error)
+    outputs, structured = ((), msgspec.UNSET) if error.output is None else content(error.output, tool=call.tool.name)
+    result = ToolResult(
+        metadata_of(call, now), outputs, structured, tool_error, meta_of(error.output), typed=call.tool.typed
+    )
+    return result if call.mask is None else call.mask.result(result)
 
 
 def _cannot_have_effects(call: RunningCall) -> bool:
@@ -143,10 +145,12 @@ def _cannot_have_effects(call: RunningCall) -> bool:
     return call.tool.annotations.read_only_hint and call.meter.provider_calls == 0
 
 
-def refused(error: CallError, received: float) -> ToolResult:
-    """The result of a call that was refused; it arrived at the monotonic time ``received``."""
+def refused(error: CallError, received: float, *, typed: bool | msgspec.UnsetType = msgspec.UNSET) -> ToolResult:
+    """The result of a call that was refused; it arrived at the monotonic time ``received``. ``typed`` is that of its
+    tool, if it has one.
+    """
     latency_ms = round((time.monotonic() - received) * 1000, 3)
-    return ToolResult(Metadata(latency_ms, Timings()), error=error.to_tool_error())
+    return ToolResult(Metadata(latency_ms, Timings()), error=error.to_tool_error(), typed=typed)
 
 
 def of_exception(call: RunningCall, error: BaseException) -> CallError:

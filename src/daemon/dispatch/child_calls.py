@@ -18,13 +18,10 @@ from ...fairness import Permits
 from ...protocol.error_codes import (
     CallError,
     NotFoundError,
-    OutcomeUnknownError,
     RequestIdConflictError,
-    ResultExpiredError,
 )
 from ...protocol.session_calls import arguments_digest
 from ...protocol.tool_call import (
-    AnswerPiece,
     Json,
     Progress,
     ToolCall,
@@ -38,13 +35,15 @@ from .admission import child_refusal, timeout_s_of
 from .agent_budgets import AgentBudgets
 from .call_creation import make_call
 from .call_phase import EndReason, JournalRecord
+from .call_quotas import CallQuotas
+from .child_call_replay import earlier_result
 from .dispatch_limits import DispatchLimits
 from .nesting import nesting_refusal
 from .pause_port import PausePort
 from .recording_ports import JournalPort, RecorderPort
 from .refused_child import refused_child
 from .run_budget import RunBudget, RunLimits
-from .running_call import MESSAGE_CHARS, ChildScope, RunningCall
+from .running_call import MESSAGE_CHARS, ChildScope, DisconnectedPort, RunningCall
 
 _SHOWN_ID_CHARS: Final = 80
 
@@ -71,8 +70,12 @@ class ChildOptions(NamedTuple):
 PLAIN: Final = ChildOptions()
 
 
-class ParentPort:
-    """The ``CallPort`` of a child: its parent waits for the answer and reports the child's progress as its own."""
+class ParentPort(DisconnectedPort):
+    """The ``CallPort`` of a child: its parent waits for the answer and reports the child's progress as its own.
+
+    Dropped are pieces, which are not part of the parent's answer, and heartbeats, as the parent gets its own. Questions
+    go to the client's call.
+    """
 
     __slots__ = ("_parent", "_result", "answer")
 
@@ -86,7 +89,7 @@ class ParentPort:
         self._result = result
         return encode_result(result) if call.journal_record is JournalRecord.OWN else b""
 
-    async def deliver(self, _call: RunningCall, _answer: bytes) -> None:
+    async def deliver(self, call: RunningCall, answer: bytes) -> None:  # noqa: ARG002 - the result is delivered
         if self._result is not None:
             self.answer.set_result(self._result)
 
@@ -98,12 +101,6 @@ class ParentPort:
         """Dropped unless the parent asked for it: a chunk of a child's answer is not part of the parent's."""
         if call.on_chunk is not None:
             call.on_chunk(text)
-
-    def piece(self, call: RunningCall, piece: AnswerPiece) -> None:
-        """Dropped: reasoning and tool calls of a child's answer are not part of the parent's."""
-
-    def heartbeat(self, calls: Iterable[RunningCall], now: float) -> None:
-        """Nothing: the parent gets its own heartbeat."""
 
 
 class ChildCalls:
@@ -119,10 +116,12 @@ class ChildCalls:
         recorder: RecorderPort,
         journal: JournalPort,
         pauses: PausePort,
+        quotas: CallQuotas,
         waiting: Callable[[], Iterable[str]],
     ) -> None:
         self._waiting = waiting
         self._pauses = pauses
+        self._quotas = quotas
         self._catalog = catalog
         self._runner = runner
         self._limits = limits
@@ -186,6 +185,10 @@ class ChildCalls:
             return call_outcome.replayed(self._refuse(parent, request, error, received))
         if earlier is not None:
             return earlier
+        if self._quotas.active and self._catalog().registry.has(child.tool):  # not an agent's own, such as a model turn
+            over = self._quotas.refusal(child.tool.name, parent.session.principal.name)
+            if over is not None:
+                return self._refuse(parent, request, over, received)
         return await self._run(child, port)
 
     async def _run(self, child: RunningCall, port: ParentPort) -> ToolResult:
@@ -340,40 +343,6 @@ class ChildCalls:
             parent.session, request, result, call_id=call_id, summary=error_summary(error), parent=parent
         )
         return result
-
-
-def earlier_result(
-    stored: StoredCall, result: ToolResult | None, tool: Tool, arguments_hash: bytes, *, journalled: bool = False
-) -> ToolResult | None:
-    """The answer of a child that ran in an earlier run; None if it may and must run again.
-
-    A failure is replayed even if the arguments differ now: the resuming call may have corrected them. A call whose
-    parts did not all succeed runs again, whether it ended with its report or was interrupted: it resumes with its own
-    children. ``journalled``: its parent asked for the journal, so a call that has ended never runs again.
-
-    Raises:
-        RequestIdConflictError: it succeeded with another tool or other arguments.
-        OutcomeUnknownError: it was interrupted and may have taken effect.
-        ResultExpiredError: it ran, and its result has expired.
-    """
-    if result is not None:
-        parts = result.metadata.parts
-        if parts is not None and parts.outcome != "succeeded" and not journalled:
-            return None
-        if result.ok and (stored.tool != tool.name or stored.arguments_hash != arguments_hash):
-            raise RequestIdConflictError(
-                f"The earlier run called {stored.tool} under this name with other arguments; start a new run to change "
-                "a call that succeeded."
-            )
-        return call_outcome.replayed(result)
-    # An orchestration call resumes with its own children.
-    if tool.orchestration or (tool.repeatable and not (journalled and stored.state == "expired")):
-        return None
-    if stored.state == "interrupted":
-        raise OutcomeUnknownError.content_free(
-            "The earlier run was interrupted during this call; check whether it took effect."
-        )
-    raise ResultExpiredError
 
 
 def _child_id(parent: RunningCall, name: str) -> str:

@@ -11,6 +11,7 @@ from ...protocol.tool_call import Principal
 from ...sandbox import Sandbox
 from ...tools import Conversation, CredentialLookup, DaemonView, FileAccess, RetainedResults
 from .budget import Budget
+from .call_quotas import CallQuotas
 from .principal_files import FileOwnersPort
 from .provider_limiter import ProviderLimiter
 from .rate_limits import RateLimits
@@ -52,4 +53,5 @@ class ContextServices(msgspec.Struct, frozen=True, eq=False):
     file_owners: FileOwnersPort
     rate_limits: RateLimits
     credentials: CredentialLookup
+    quotas: CallQuotas
     traces: TracePort | None = None

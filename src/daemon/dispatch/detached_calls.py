@@ -17,18 +17,21 @@ from ...fairness import Permits
 from ...protocol.error_codes import CallError, OutcomeUnknownError, ServiceUnavailableError
 from ...protocol.frame_decoding import request_key
 from ...protocol.session_registry import hash_key
-from ...protocol.tool_call import ClientInfo, Json, Principal, ToolCall, ToolResult, encode_result, stored_principal
+from ...protocol.tool_call import ClientInfo, Json, Principal, ToolCall, stored_principal
 from ...protocol.trace_context import current_traceparent
-from ...store import StoredDetachedCall
+from ...store import A2ATaskRow, StoredDetachedCall
 from ...tools import BoundArguments, Tool, ToolCatalog
 from ..observability.logging_setup import error_text
-from .admission import limited_call, too_many_detached
+from .admission import limited_call, requests_exceed, too_many_detached
 from .call_creation import make_call
 from .call_phase import EndReason
+from .call_preparation import PreparedCall
 from .child_calls import CallRunner, ParentPort
 from .dispatch_limits import DispatchLimits
+from .held_bytes import UNCOUNTED_BYTES, HeldBytes
 from .recording_ports import JournalPort
-from .running_call import ChildScope, DisconnectedPort, RunningCall, Session
+from .result_ports import DetachedPort
+from .running_call import ChildScope, RunningCall, Session
 from .session_manager import SessionManager
 
 REQUEST_ID: Final = "call"
@@ -38,33 +41,6 @@ MIN_RESUMED_S: Final = 30.0
 TRANSPORT: Final = "detached"
 
 _log = structlog.get_logger(__name__)
-
-
-class DetachedPort(DisconnectedPort):
-    """The ``CallPort`` of detached calls: their answers are only stored, and their changes reported."""
-
-    def __init__(self) -> None:
-        self.on_change: Callable[[str], None] | None = None
-        """Called with the id of a detached call that has begun, paused, continued or ended, once that is stored."""
-        self.on_chunk: Callable[[str, str], None] | None = None
-        """Called with the id of a detached call and a piece of its answer, if ``streams`` says so."""
-        self.streams: Callable[[Session], bool] = lambda _: False
-        """Whether detached calls that calls of this session create stream their answers."""
-
-    def render(self, _call: RunningCall, result: ToolResult) -> bytes:
-        return encode_result(result)
-
-    async def deliver(self, call: RunningCall, answer: bytes) -> None:  # noqa: ARG002 - a stored answer has no reader
-        self.changed(call.id)
-
-    def chunk(self, call: RunningCall, text: str) -> None:
-        if self.on_chunk is not None:
-            self.on_chunk(call.id, text)
-
-    def changed(self, call_id: str) -> None:
-        """Reports a change."""
-        if self.on_change is not None:
-            self.on_change(call_id)
 
 
 class DetachedCalls:
@@ -79,6 +55,7 @@ class DetachedCalls:
         catalog: Callable[[], ToolCatalog],
         limits: Callable[[], DispatchLimits],
         permits: Permits,
+        requests: HeldBytes,
         next_id: Callable[[], str],
     ) -> None:
         self._runner = runner
@@ -87,7 +64,8 @@ class DetachedCalls:
         self._catalog = catalog
         self._limits = limits
         self._permits = permits
-        self._next_id = next_id
+        self._requests = requests
+        self.next_id = next_id
         self.port = DetachedPort()
         self.waiting: dict[str, StoredDetachedCall] = {}
         """Calls of the previous process that are not resumed yet, by id."""
@@ -138,11 +116,7 @@ class DetachedCalls:
                 self._suspend(call)
 
     async def _start(self, parent: RunningCall, changed: Mapping[str, Json], timeout_s: float) -> str:
-        creator, tool, limit = parent.session, parent.tool, self._limits().max_detached
-        if self._closing:
-            raise ServiceUnavailableError.content_free(
-                "The daemon is shutting down; send the call again later.", executed="no"
-            )
+        creator, tool = parent.session, parent.tool
         scope = parent.child_scope
         run = parent.id if parent.parent is None or scope is None else scope.run
         if scope is not None and scope.resumed and parent.parent is not None:
@@ -151,35 +125,66 @@ class DetachedCalls:
             earlier = await self._journal.find_run(run, creator.principal, tool.name)
             if earlier is not None:
                 return earlier
-        if self._count(creator.principal) >= limit:
-            raise too_many_detached(limit)
+        self._check_room(creator.principal)
         arguments = {**parent.request.arguments, **changed}
         bound = self._catalog().bind(tool, arguments)
-        call_id = self._next_id()
+        call_id = self.next_id()
         session = self._open_session(creator, call_id)
         now = time.monotonic()
-        call = self._make_call(
-            call_id,
-            session,
-            tool,
-            arguments=arguments,
-            bound=bound,
-            started=now,
-            deadline=now + timeout_s,
-            traceparent=current_traceparent.get(),
-        )
+        request = ToolCall(REQUEST_ID, tool.name, arguments, traceparent=current_traceparent.get())
+        call = self._make_call(call_id, session, request, tool, bound, started=now, deadline=now + timeout_s)
         call.creator = run
-        self._starting[creator.principal.name] += 1
+        await self._persist_and_begin(call, None)
+        return call_id
+
+    async def submit(
+        self, session: Session, request: ToolCall | PreparedCall, call_id: str, *, timeout_s: float, task: A2ATaskRow
+    ) -> None:
+        """Accept a client's call that is detached from the start; returns once its start and ``task`` are persisted.
+
+        ``session`` is new, for this call alone; if the call is refused, the session is removed. Call it in a task that
+        is never cancelled.
+
+        Raises:
+            CallError: it is refused.
+        """
+        catalog, now = self._catalog(), time.monotonic()
+        prepared, request = (request, request.request) if isinstance(request, PreparedCall) else (None, request)
         try:
-            if not await self._journal.start_call(call, replace=False):
+            tool = catalog.find_tool(session.toolset, request.name, usable=session.usable)
+            bound = prepared.arguments_of(tool, catalog) if prepared else catalog.bind(tool, request.arguments)
+            size = request.frame_bytes
+            if size > UNCOUNTED_BYTES and (exceeded := self._requests.exceeded(session, size)) is not None:
+                raise requests_exceed(exceeded)
+            self._check_room(session.principal)
+            self._sessions.make_resumable(session, hash_key(call_id))
+            call = self._make_call(call_id, session, request, tool, bound, started=now, deadline=now + timeout_s)
+            await self._persist_and_begin(call, task)
+        except CallError:
+            self._sessions.unload(session)
+            raise
+
+    def _check_room(self, principal: Principal) -> None:
+        if self._closing:
+            raise ServiceUnavailableError.content_free(
+                "The daemon is shutting down; send the call again later.", executed="no"
+            )
+        limit = self._limits().max_detached
+        if self._count(principal) >= limit:
+            raise too_many_detached(limit)
+
+    async def _persist_and_begin(self, call: RunningCall, task: A2ATaskRow | None) -> None:
+        name = call.session.principal.name
+        self._starting[name] += 1
+        try:
+            if not await self._journal.start_call(call, replace=False, task=task):
                 raise OutcomeUnknownError
         except CallError:
-            session.calls.withdraw(call.key)
+            call.session.calls.withdraw(call.key)
             raise
         finally:
-            self._starting[creator.principal.name] -= 1
+            self._starting[name] -= 1
         self._begin(call)
-        return call_id
 
     async def resume_call(self, stored: StoredDetachedCall) -> None:
         """Run a call again that was paused. If that is impossible now, it waits for the next start."""
@@ -187,7 +192,7 @@ class DetachedCalls:
         if self._closing:
             return
         try:
-            await self._resume(stored, self._next_id().replace("-", ""))
+            await self._resume(stored, self.next_id().replace("-", ""))
         except CallError as error:
             _log.warning("paused call cannot continue", call=stored.call_id, tool=stored.tool, reason=error_text(error))
 
@@ -211,17 +216,15 @@ class DetachedCalls:
         """A detached call that continues a client's call: the same principal, tools, arguments and run. It is not
         started.
         """
-        call_id, now = self._next_id(), time.monotonic()
-        session = self._open_session(call.session, call_id)
+        call_id, now = self.next_id(), time.monotonic()
         successor = self._make_call(
             call_id,
-            session,
+            self._open_session(call.session, call_id),
+            ToolCall(REQUEST_ID, call.tool.name, call.request.arguments, traceparent=current_traceparent.get()),
             call.tool,
-            arguments=call.request.arguments,
-            bound=call.arguments,
+            call.arguments,
             started=now,
             deadline=now + timeout_s,
-            traceparent=current_traceparent.get(),
         )
         successor.creator = call.id
         if successor.child_scope is not None and call.child_scope is not None:
@@ -254,19 +257,19 @@ class DetachedCalls:
         call = self._make_call(
             stored.call_id,
             session,
+            ToolCall(REQUEST_ID, tool.name, arguments, traceparent=stored.traceparent),
             tool,
-            arguments=arguments,
-            bound=bound,
+            bound,
             started=now - (at - stored.started_at),
             started_at=stored.started_at,
             deadline=now + max(MIN_RESUMED_S, stored.deadline_at - at),
-            traceparent=stored.traceparent,
         )
         scope = call.child_scope
         if scope is not None:
             scope.resumed, scope.id_suffix, scope.run = True, f"~{id_suffix}", stored.run or scope.run
             scope.decisions = {each.request.id: each.decision for each in stored.requests if each.decision is not None}
         self._begin(call)
+        self.port.changed(call.id)
         del self.waiting[stored.call_id]
         _log.info("detached call resumed", call=stored.call_id, tool=tool.name)
 
@@ -277,7 +280,7 @@ class DetachedCalls:
             creator.client,
             toolset=creator.toolset,
             transport=TRANSPORT,
-            streaming=self.port.streams(creator),
+            streaming=False,
             absent_port=self.port,
             usable=creator.usable,
             key_hash=hash_key(call_id),
@@ -287,25 +290,24 @@ class DetachedCalls:
         self,
         call_id: str,
         session: Session,
+        request: ToolCall,
         tool: Tool,
-        *,
-        arguments: dict[str, Json],
         bound: BoundArguments,
+        *,
         started: float,
         deadline: float,
         started_at: float | None = None,
-        traceparent: str | None,
     ) -> RunningCall:
         """The call, accepted in its session, which no connection holds."""
         key = request_key(REQUEST_ID)
-        session.calls.register(key, tool.name, arguments, time.monotonic())
+        session.calls.register(key, tool.name, request.identity, time.monotonic())
         self._sessions.hold(session, self.port)
         self._sessions.release(session, self.port)
         return make_call(
             call_id=call_id,
             key=key,
             session=session,
-            request=ToolCall(REQUEST_ID, tool.name, arguments, traceparent=traceparent),
+            request=request,
             tool=tool,
             arguments=bound,
             port=self.port,
@@ -323,7 +325,6 @@ class DetachedCalls:
 
     def _begin(self, call: RunningCall) -> None:
         self._runner.begin(call)
-        self.port.changed(call.id)
         if self._closing:  # the shutdown began after the call was admitted
             self._suspend(call)
 

@@ -27,6 +27,8 @@ class DispatchLimits:
     """How long after its first pause a run may stay unfinished."""
     default_timeout_s: float
     max_timeout_s: float
+    question_timeout_s: float
+    """How long a question to a client waits for its answer."""
     max_frame_bytes: int
     spill_bytes: int | None
     """A larger answer is spilled to a file; None: only one that does not fit into a frame."""

@@ -12,7 +12,9 @@ from ...store import RunUsage
 from ...tools import EarlierSteps, RateState, ResultFormat, RetainedResult, RunSpending, Tool
 from .call_context import CallContext
 from .call_lookup import CallLookup
+from .call_phase import EndReason
 from .child_calls import PLAIN, ChildCalls, ChildOptions
+from .client_questions import ClientQuestions
 from .context_services import ContextServices
 from .detached_calls import DetachedCalls
 from .run_budget import RunLimits
@@ -32,8 +34,9 @@ class OrchestrationCallContext(CallContext):
         children: ChildCalls,
         detached: DetachedCalls,
         lookup: CallLookup,
+        questions: ClientQuestions,
     ) -> None:
-        super().__init__(call, services, children, lookup)
+        super().__init__(call, services, children, lookup, questions)
         self._scope = scope
         self._detached = detached
 
@@ -64,6 +67,10 @@ class OrchestrationCallContext(CallContext):
     @property
     def will_resume(self) -> bool:
         return self._call.resumes
+
+    @property
+    def cancel_requested(self) -> bool:
+        return self._call.end_reason in {EndReason.CALLER, EndReason.OPERATOR}
 
     def decision(self, request_id: str) -> InputDecision | None:
         prefix, decisions = self._decisions()
@@ -150,8 +157,9 @@ def context_of(
     children: ChildCalls,
     detached: DetachedCalls,
     lookup: CallLookup,
+    questions: ClientQuestions,
 ) -> CallContext:
     """The context for the call's tool."""
     if call.child_scope is None:
-        return CallContext(call, services, children, lookup)
-    return OrchestrationCallContext(call, call.child_scope, services, children, detached, lookup)
+        return CallContext(call, services, children, lookup, questions)
+    return OrchestrationCallContext(call, call.child_scope, services, children, detached, lookup, questions)

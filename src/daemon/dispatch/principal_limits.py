@@ -1,4 +1,4 @@
-"""Limits of single principals, as named tokens set them: concurrent calls and a daily budget."""
+"""Limits of single principals, as named tokens set them: concurrent calls and a daily budget; and quotas of calls."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
@@ -6,6 +6,7 @@ from typing import NamedTuple
 from ...fairness import Permits
 from ...protocol.tool_call import Principal
 from .budget import Budget
+from .call_quotas import CallQuota, CallQuotas
 from .provider_budgets import ProviderBudgets
 
 
@@ -20,7 +21,10 @@ class PrincipalLimit(NamedTuple):
 class PrincipalLimits:
     """The limits of all principals that have any. Only for the event loop's thread."""
 
-    def __init__(self, budget: Budget, providers: ProviderBudgets | None = None) -> None:
+    def __init__(
+        self, budget: Budget, providers: ProviderBudgets | None = None, quotas: Sequence[CallQuota] = ()
+    ) -> None:
+        self.quotas = CallQuotas(quotas)
         self._shared = budget
         self._providers = providers or ProviderBudgets()
         self._permits: dict[str, Permits] = {}

@@ -8,7 +8,7 @@ from ...protocol.session_calls import PendingResult
 from ...protocol.tool_call import Principal, ToolCall, ToolResult
 from ...protocol.trace_context import TraceParent
 from ...providers import Completion, CompletionRequest, EmbeddingRequest, Embeddings
-from ...store import CallRow, RunUsage, StoredCall, StoredCallState, StoredDetachedCall, StoredSession
+from ...store import A2ATaskRow, CallRow, RunUsage, StoredCall, StoredCallState, StoredDetachedCall, StoredSession
 from .running_call import RunningCall, Session
 
 
@@ -70,10 +70,10 @@ class JournalPort(Protocol):
         """Whether the last write to the database succeeded."""
         ...
 
-    async def start_call(self, call: RunningCall, *, replace: bool) -> bool:
+    async def start_call(self, call: RunningCall, *, replace: bool, task: A2ATaskRow | None = None) -> bool:
         """Persists that a call starts. False: its key was used before within its ``scope``, so it must not run.
 
-        ``replace`` overwrites the record of an earlier run.
+        ``replace`` overwrites the record of an earlier run. ``task`` is persisted with the start, or not at all.
         """
         ...
 

@@ -1,6 +1,7 @@
 """``CallPort`` for callers that take the result itself and read no progress, chunks or pieces."""
 
 import asyncio
+from collections.abc import Callable
 
 from ...protocol.tool_call import ToolResult, encode_result
 from .running_call import DisconnectedPort, RunningCall
@@ -40,3 +41,28 @@ class AwaitedResultPort(AbsentResultPort):
         """Also gives the answer to the port of an earlier request, which this one replaces."""
         self.shared = earlier.shared = True
         self.answer.add_done_callback(lambda answer: earlier.settle(answer.result()))
+
+
+class DetachedPort(DisconnectedPort):
+    """The ``CallPort`` of detached calls: their answers are only stored, and their changes reported."""
+
+    def __init__(self) -> None:
+        self.on_change: Callable[[str], None] | None = None
+        """Called with the id of a detached call that has paused, continued or ended, once that is stored."""
+        self.on_chunk: Callable[[str, str], None] | None = None
+        """Called with the id of a detached call and a piece of its answer, if its session streams."""
+
+    def render(self, _call: RunningCall, result: ToolResult) -> bytes:
+        return encode_result(result)
+
+    async def deliver(self, call: RunningCall, answer: bytes) -> None:  # noqa: ARG002 - a stored answer has no reader
+        self.changed(call.id)
+
+    def chunk(self, call: RunningCall, text: str) -> None:
+        if self.on_chunk is not None:
+            self.on_chunk(call.id, text)
+
+    def changed(self, call_id: str) -> None:
+        """Reports a change."""
+        if self.on_change is not None:
+            self.on_change(call_id)

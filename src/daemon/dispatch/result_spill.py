@@ -71,7 +71,7 @@ async def _spill(
     outputs: tuple[ContentBlock, ...] = (TextContent(_notice(value, retained, size, exceeded)),)
     if call.tool.conversational:
         outputs = conversational_outputs(call.tool.name, outputs, result.structured, "prose")
-    return ToolResult(metadata, outputs, data)
+    return ToolResult(metadata, outputs, data, typed=result.typed)
 
 
 def _notice(value: Json, retained: RetainedResult, size: int, exceeded: str | None) -> str:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import count
 
 import structlog
+from msgspec import UNSET
 
 from ...audit import error_summary
 from ...fairness import Permits
@@ -32,7 +33,6 @@ from .context_services import ContextServices, ConversationAccess
 from .dispatch_limits import DispatchLimits
 from .held_bytes import UNCOUNTED_BYTES, HeldBytes
 from .pause_port import PausePort
-from .paused_calls import PausedCalls
 from .principal_files import FileOwnersPort
 from .principal_limits import PrincipalLimits
 from .provider_limiter import ProviderLimiter
@@ -86,6 +86,7 @@ class Router:
         """Frames of calls without an answer."""
         self._recorder = recorder
         self._journal = journal
+        self._quotas = principal_limits.quotas
         self._clock: Callable[[], float] = time.monotonic
         services = ContextServices(
             daemon=daemon,
@@ -99,6 +100,7 @@ class Router:
             file_owners=file_owners,
             rate_limits=rate_limits,
             credentials=credentials,
+            quotas=principal_limits.quotas,
             traces=traces,
         )
         self._execution = CallExecution(
@@ -117,8 +119,12 @@ class Router:
         )
         self.lookup = self._execution.lookup
         """The calls of a principal, by their ids."""
-        self.detached_port = self._execution.detached.port
-        """Reports the changes of detached calls."""
+        self.paused = self._execution.paused
+        """The calls that wait for a person."""
+        self.questions = self._execution.questions
+        """The questions of running calls to their clients."""
+        self.detached = self._execution.detached
+        """Takes calls that are detached from the start."""
         # Call ids are numbered within an epoch, which is one start of the daemon.
         self._epoch = epoch
         self._ids = count(1)
@@ -136,8 +142,7 @@ class Router:
     @property
     def waiting(self) -> int:
         """Calls that wait for a run permit; child calls do not count."""
-        execution = self._execution
-        return max(0, execution.permit_users - self.permits.in_use + execution.permits_of_children)
+        return max(0, self._execution.permit_users - self.permits.in_use + self._execution.permits_of_children)
 
     @property
     def held_bytes(self) -> int:
@@ -161,10 +166,9 @@ class Router:
     # --- calls -------------------------------------------------------------------------------------------------------
 
     def submit(
-        self, session: Session, request: ToolCall | PreparedCall, port: CallPort
+        self, session: Session, request: ToolCall | PreparedCall, port: CallPort, *, tool: Tool | None = None
     ) -> RunningCall | ToolResult | None:
-        """Accept one call.
-
+        """Accept one call. ``tool``: what it runs, if it is a method of the transport and no tool of a toolset.
         Returns the accepted call, which runs from now on and is answered through ``port``; or a result that the
         transport sends at once (a refusal, or the stored result of a finished call); or None if the call is already
         running under the same request id: its one answer is still to come.
@@ -177,7 +181,8 @@ class Router:
         try:
             key = request_key(request.request_id)
             try:
-                tool = self.catalog.find_tool(session.toolset, request.name, usable=session.usable)
+                if tool is None:
+                    tool = self.catalog.find_tool(session.toolset, request.name, usable=session.usable)
                 arguments = (
                     self.catalog.bind(tool, request.arguments)
                     if prepared is None
@@ -195,7 +200,7 @@ class Router:
             self.sessions.call_accepted(session, key)
             self._admit(session, tool, key, request.frame_bytes)
         except CallError as error:
-            return self.refuse(session, request, error, received)
+            return self.refuse(session, request, error, received, tool)
         timeout_s, lowered = timeout_s_of(
             request.timeout_ms, tool.timeout_s or self.limits.default_timeout_s, self.limits.max_timeout_s
         )
@@ -230,9 +235,11 @@ class Router:
         """The status of a request id of a session, from memory alone."""
         return session.calls.status(request_key(request_id), self._clock())
 
-    def refuse(self, session: Session, request: ToolCall, error: CallError, received: float) -> ToolResult:
+    def refuse(
+        self, session: Session, request: ToolCall, error: CallError, received: float, tool: Tool | None = None
+    ) -> ToolResult:
         """Record that a call is refused, and return its answer. ``received`` is a time of the clock."""
-        result = refused(error, received)
+        result = refused(error, received, typed=UNSET if tool is None else tool.typed)
         self._recorder.call_refused(session, request, result, call_id=self._next_id(), summary=error_summary(error))
         return result
 
@@ -285,11 +292,6 @@ class Router:
                 return True
         return await self._execution.paused.cancel(call_id, None)
 
-    @property
-    def paused(self) -> PausedCalls:
-        """The calls that wait for a person."""
-        return self._execution.paused
-
     # --- connections -------------------------------------------------------------------------------------------------
 
     def connect(self, session: Session, port: CallPort) -> tuple[CallPort | None, list[PendingResult]]:
@@ -308,6 +310,7 @@ class Router:
                 call.last_progress = None
         if calls:
             self._send_heartbeat(port, calls, now)
+            self.questions.ask_again(calls)
         return superseded, missed
 
     def disconnect(self, session: Session, port: CallPort) -> None:
@@ -381,8 +384,10 @@ class Router:
             waiting=waiting,
             own_waiting=self._execution.waiting_of(principal) if counts else 0,
             orchestrations=self._execution.orchestrations_of(session) if tool.orchestration else 0,
-            requests_exceed=self.requests.exceeded(session, size) if size > UNCOUNTED_BYTES else None,
+            exceeded=self.requests.exceeded(session, size) if size > UNCOUNTED_BYTES else None,
         )
+        if refusal is None and self._quotas.active:
+            refusal = self._quotas.refusal(tool.name, principal)
         if refusal is not None:
             session.calls.withdraw(key)
             raise refusal

@@ -13,6 +13,7 @@ from pydantic import BaseModel
 
 from ...fairness import Permits, RunPermit
 from ...protocol.input_request import CallPausedError, InputDecision
+from ...protocol.questions.question_table import OpenQuestion
 from ...protocol.session_registry import SessionState
 from ...protocol.tool_call import (
     AnswerPiece,
@@ -241,7 +242,7 @@ class RunningCall(msgspec.Struct, eq=False, kw_only=True):
         if self.end_reason is not _SHUTDOWN:
             return False
         repeated = self.tool.repeatable and self.parent is not None and self.journal_record is JournalRecord.OWN
-        if self.child_scope is None and not repeated:
+        if not self.tool.orchestration and not repeated:
             return False
         root = self
         while root.parent is not None:
@@ -317,6 +318,14 @@ class CallPort(Protocol):
         """Send reasoning or a piece of a tool call, if the transport has a form for it. Never blocks."""
         ...
 
+    def question(self, call: RunningCall, entry: OpenQuestion) -> None:
+        """Ask the caller, who has declared to answer such questions; may ask again. Never blocks."""
+        ...
+
+    def question_closed(self, call: RunningCall, entry: OpenQuestion) -> None:
+        """Report that a question needs no answer any longer, without one. Never blocks."""
+        ...
+
     def heartbeat(self, calls: Sequence[RunningCall], now: float) -> None:
         """Send a heartbeat, at least one frame, for these calls: all that run on this port. Never blocks."""
         ...
@@ -328,13 +337,19 @@ class DisconnectedPort:
     async def deliver(self, call: RunningCall, answer: bytes) -> None:
         pass
 
-    def progress(self, _call: RunningCall, _progress: Progress) -> bool:
+    def progress(self, call: RunningCall, progress: Progress) -> bool:  # noqa: ARG002 - as the protocol names them
         return False
 
     def chunk(self, call: RunningCall, text: str) -> None:
         pass
 
     def piece(self, call: RunningCall, piece: AnswerPiece) -> None:
+        pass
+
+    def question(self, call: RunningCall, entry: OpenQuestion) -> None:
+        pass
+
+    def question_closed(self, call: RunningCall, entry: OpenQuestion) -> None:
         pass
 
     def heartbeat(self, calls: Sequence[RunningCall], now: float) -> None:

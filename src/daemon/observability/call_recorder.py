@@ -10,6 +10,7 @@ from ...protocol.tool_call import FAILOVER_REASON, ToolCall, ToolResult
 from ...store import AuditTrail, CallRow
 from ..dispatch import RunningCall, Session, without_children
 from ..spans.span_recorder import SpanRecorder
+from .live_activity import LiveActivity
 from .metrics import Metrics
 
 _log = structlog.get_logger(__name__)
@@ -24,6 +25,8 @@ class CallRecorder:
         self._audit = audit
         self._metrics = metrics
         self._spans = spans
+        self.activity = LiveActivity()
+        """What the dashboard shows of ended calls."""
         self.content: Policy = content
         """How much of the text of errors is stored. A reload replaces it."""
 
@@ -42,6 +45,8 @@ class CallRecorder:
         parent: RunningCall | None = None,
     ) -> None:
         self._metrics.call_ended(request.name, result)
+        if self.activity.watched:
+            self.activity.call_ended(session, request, result, call_id)
         if self._spans is not None:
             self._spans.call_refused(session, request, result, call_id=call_id, summary=summary, parent=parent)
         message = None if result.error is None else self._message(result.error, summary)
@@ -52,6 +57,8 @@ class CallRecorder:
     def count(self, call: RunningCall, result: ToolResult) -> None:
         """Count an ended call in the metrics, log it and record its span, without its audit row."""
         self._metrics.call_ended(call.request.name, result)
+        if self.activity.watched:
+            self.activity.call_ended(call.session, call.request, result, call.id)
         if self._spans is not None:
             self._spans.call_ended(call, result)
         for used in call.meter.usage_by_model:

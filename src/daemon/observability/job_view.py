@@ -72,7 +72,7 @@ class JobView:
         if job.ended_at is not None:
             info = await self._router.lookup.look_up(principal, job_id)
             events.append((job.ended_at, f"job ended: {_message(job, info) or 'ok'}"))
-        return [f"{_time(at)} {text}" for at, text in sorted(events, key=lambda event: event[0])][-lines:]
+        return [f"{iso_time(at)} {text}" for at, text in sorted(events, key=lambda event: event[0])][-lines:]
 
     async def _stored(self, principal: Principal, job_id: str) -> StoredJob:
         found = await self._read(principal, job_id=job_id, limit=1)
@@ -120,9 +120,9 @@ class JobView:
             "service_name": _subject(phases),
             "progress": _progress(status, info),
             "current_phase": None if not info.is_unfinished or not phases else phases[-1].name.partition(":")[0],
-            "created_at": _time(job.created_at),
-            "started_at": None if started is None else _time(started),
-            "completed_at": None if ended is None else _time(ended),
+            "created_at": iso_time(job.created_at),
+            "started_at": None if started is None else iso_time(started),
+            "completed_at": None if ended is None else iso_time(ended),
             "duration": None if ended is None else round(ended - job.created_at, 3),
             "result": value if status == "completed" else None,
             "error": None if status in {"queued", "running", "completed"} else _message(job, info),
@@ -182,5 +182,5 @@ def _ending(step: JobStep) -> str:
     return f"removed {removed}" if (removed := step.fields.get("removed")) else "done"
 
 
-def _time(at: float) -> str:
+def iso_time(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

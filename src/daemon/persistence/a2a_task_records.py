@@ -6,6 +6,7 @@ from typing import TypeVar
 from ...protocol.error_codes import ServiceUnavailableError
 from ...protocol.tool_call import Principal
 from ...store import (
+    A2AEarlier,
     A2AEvent,
     A2APushDeleted,
     A2APushProgress,
@@ -26,9 +27,13 @@ class A2ATaskRecords:
     def __init__(self, store: Store) -> None:
         self._store = store.a2a_tasks
 
-    async def save(self, row: A2ATaskRow) -> None:
-        """Stores a new or changed task."""
-        await _available(self._store.save(row))
+    async def save(self, row: A2ATaskRow, *, soon: bool = True) -> None:
+        """Stores a changed task; if not ``soon``, together with later entries."""
+        await _available(self._store.save(row, soon=soon))
+
+    async def earlier(self, message_key: bytes, conversation_id: str, principal: Principal) -> A2AEarlier:
+        """Returns what is stored of a message that arrives."""
+        return await _available(self._store.earlier(message_key, conversation_id, principal.name))
 
     async def find(self, task_id: str, principal: Principal) -> A2ATaskRow | None:
         """Returns a principal's task; None if it does not exist or belongs to another principal."""

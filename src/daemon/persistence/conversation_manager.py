@@ -14,6 +14,7 @@ from ...fairness import RunPermit
 from ...protocol.error_codes import InvalidArgumentsError, NotFoundError, ServiceUnavailableError
 from ...protocol.tool_call import Principal
 from ...providers import ModelCatalog
+from ...resource_catalog import StoredItem
 from ...store import ConversationUpdate, NewCopy, Store, StoredConversation, StoredTurn, StoreError
 from ...tools import MAX_STATE_BYTES, Turn, estimate_tokens
 from ..dispatch import ConversationCaller
@@ -108,8 +109,6 @@ class ConversationManager:
         self._locks: dict[tuple[str, str], _ConversationLock] = {}
         # The principals and ids of those that have begun and were not used yet: they are empty.
         self._begun: set[tuple[str, str]] = set()
-        # Referenced so that they are not collected.
-        self._writing: set[asyncio.Task[None]] = set()
 
     def __repr__(self) -> str:
         return f"<ConversationManager locked={len(self._locks)}>"
@@ -138,39 +137,37 @@ class ConversationManager:
     async def begin(self, conversation_id: str, principal: Principal) -> None:
         """Begins an empty conversation, unless the principal has one with this id. No other principal may have it.
 
-        It is stored in the background, so that the write is joined with those of the call that uses it; that call is
-        refused if the database cannot be written.
-
         Raises:
-            ServiceUnavailableError: the database cannot be read.
+            ServiceUnavailableError: the database cannot be read or written.
         """
         async with self._locked((principal.name, conversation_id), None, lambda: None):
-            if (principal.name, conversation_id) in self._begun or await self.has(conversation_id, principal):
-                return
-            empty = ConversationUpdate(
-                id=conversation_id,
-                principal=principal.name,
-                at=time.time(),
-                state="null",
-                bytes=len("null"),
-                first_number=1,
-                last_number=0,
-                turns=[],
-                session_id="",
-                call_id="",
-            )
-            writing = asyncio.create_task(self._write_begun(empty))
-            self._writing.add(writing)
-            writing.add_done_callback(self._writing.discard)
-            await asyncio.sleep(0)  # the write is queued now, so that later reads see it
-            if len(self._begun) >= _MAX_BEGUN:
-                self._begun.clear()  # they are read from the database
-            self._begun.add((principal.name, conversation_id))
+            if (principal.name, conversation_id) not in self._begun and not await self.has(conversation_id, principal):
+                self.begin_new(conversation_id, principal)
 
-    async def _write_begun(self, empty: ConversationUpdate) -> None:
-        reason = await write_failure(self._store.conversations.update(empty))
-        if reason is not None:
-            _log.warning("beginning of a conversation not persisted in time", reason=reason)
+    def begin_new(self, conversation_id: str, principal: Principal) -> None:
+        """Begins an empty conversation with an id that has never been stored.
+
+        Raises:
+            ServiceUnavailableError: the database cannot be written.
+        """
+        if self._store.problem is not None:
+            raise _unavailable(self._store.problem)
+        empty = ConversationUpdate(
+            id=conversation_id,
+            principal=principal.name,
+            at=time.time(),
+            state="null",
+            bytes=len("null"),
+            first_number=1,
+            last_number=0,
+            turns=[],
+            session_id="",
+            call_id="",
+        )
+        self._store.conversations.begin(empty)
+        if len(self._begun) >= _MAX_BEGUN:
+            self._begun.clear()  # they are read from the database
+        self._begun.add((principal.name, conversation_id))
 
     async def has(self, conversation_id: str, principal: Principal) -> bool:
         """Whether the principal has a conversation with this id.
@@ -182,6 +179,23 @@ class ConversationManager:
             return await self._store.conversations.load(conversation_id, principal.name) is not None
         except StoreError as error:
             raise _unavailable(error.reason) from error
+
+    async def newest(self, principal: Principal, limit: int) -> Sequence[StoredItem]:
+        """Implements ``resource_catalog.ConversationReader.newest``.
+
+        Raises:
+            ServiceUnavailableError: the database cannot be read.
+        """
+        try:
+            listed = await self._store.conversations.newest(principal.name, limit)
+        except StoreError as error:
+            raise _unavailable(error.reason) from error
+        return [StoredItem(*conversation) for conversation in listed]
+
+    async def read_turns(self, conversation_id: str, principal: Principal) -> list[dict[str, Any]]:
+        """Implements ``resource_catalog.ConversationReader.read_turns``."""
+        stored = await self._load(conversation_id, principal)
+        return [msgspec.json.decode(turn.body) for turn in stored.turns]
 
     @asynccontextmanager
     async def _locked(

@@ -141,6 +141,17 @@ class ResultDirectory:
         """
         return self._find(principal, handle, now)[1]
 
+    def newest(self, principal: str, limit: int, now: float) -> list[tuple[str, ResultFile]]:
+        """Returns the newest files with their handles. Handles that cannot be file names are omitted.
+
+        Raises:
+            OSError: the directory cannot be read.
+        """
+        owned = self._files().get(self._base(principal, "-").parent)
+        files = [] if owned is None else list(owned.files.items())
+        named = [(base.name, file) for base, file in reversed(files) if file.at + self.ttl_s >= now]
+        return [(name, file) for name, file in named if _PLAIN_NAME.fullmatch(name)][:limit]
+
     def _find(self, principal: str, handle: str, now: float) -> tuple[Path, ResultFile]:
         base = self._base(principal, handle)
         files = self._files().get(base.parent)

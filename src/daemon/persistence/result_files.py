@@ -5,7 +5,7 @@ import concurrent.futures
 import datetime as dt
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -14,6 +14,7 @@ import structlog
 
 from ...protocol.error_codes import NotFoundError, ResultExpiredError, ResultTooLargeError, ServiceUnavailableError
 from ...protocol.tool_call import Json, Principal
+from ...resource_catalog import StoredItem
 from ...shaping import ShapingError, as_csv, as_json, as_ndjson, from_csv, from_json, from_ndjson
 from ...tools import ResultFormat, RetainedFile, RetainedResult
 from .result_directory import ResultDeletedError, ResultDirectory, ResultSizeError, ResultUnknownError
@@ -87,6 +88,18 @@ class ResultFiles:
             return RetainedFile(file.extension, file.size)
 
         return await self._reading(handle, find)
+
+    async def newest(self, principal: Principal, limit: int) -> Sequence[StoredItem]:
+        """Implements ``resource_catalog.ResultReader.newest``.
+
+        Raises:
+            ServiceUnavailableError: the disk cannot be read.
+        """
+        try:
+            listed = await self._run(lambda: self._directory.newest(principal.name, limit, time.time()))
+        except OSError as error:
+            raise _failed(error, "read", executed_maybe=False) from None
+        return [StoredItem(handle, file.at, file.size, file.extension) for handle, file in listed]
 
     async def read_piece(self, principal: Principal, handle: str, offset: int, size: int) -> bytes:
         """Up to ``size`` bytes of the file with this handle. Raises the same errors as ``read``."""

@@ -12,6 +12,7 @@ from ...protocol.error_codes import OutcomeUnknownError, ServiceUnavailableError
 from ...protocol.session_calls import REMEMBERED_IDS, PendingResult, arguments_digest
 from ...protocol.tool_call import Principal, ToolResult, encode_result
 from ...store import (
+    A2ATaskRow,
     CallEnd,
     CallPause,
     CallRow,
@@ -46,7 +47,9 @@ class StoreJournal:
     def writable(self) -> bool:
         return self._store.problem is None
 
-    async def start_call(self, call: RunningCall, *, replace: bool, pause: CallPause | None = None) -> bool:
+    async def start_call(
+        self, call: RunningCall, *, replace: bool, pause: CallPause | None = None, task: A2ATaskRow | None = None
+    ) -> bool:
         unknown = failed(
             call,
             OutcomeUnknownError.content_free(
@@ -65,6 +68,7 @@ class StoreJournal:
             replace=replace,
             detached=_detached_request(call) if call.detached else None,
             pause=pause,
+            task=task,
         )
         try:
             return await self._store.journal.start(started)

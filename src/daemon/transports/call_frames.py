@@ -48,6 +48,7 @@ def answer_frame(request_id: RequestId, echo_id: bool, result: ToolResult, form:
             id=request_id if echo_id else UNSET,
             ok=result.error is None,
             result=_former_result(result) if echo_id else UNSET,
+            meta=result.meta,
         )
     )
 

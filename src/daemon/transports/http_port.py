@@ -1,12 +1,12 @@
-"""The HTTP port: MCP, OpenAI's API, A2A, the platform API, health, metrics and the operator API. CORS for the pages of
-allowed origins.
+"""The HTTP port: MCP, tools over REST, OpenAI's API, A2A, the platform API, health, metrics and the operator API.
+CORS for the pages of allowed origins.
 
 MCP has most of the requests and bypasses Starlette, which would add a tenth to the cost of a call (decision 46). Pages
 send their token in ``Authorization``, so CORS responses never allow credentials and never allow every origin.
 """
 
 import re
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
@@ -14,12 +14,13 @@ import msgspec
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Mount, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ...protocol.a2a.a2a_route import is_a2a_path
 from ...protocol.daemon_address import is_loopback
+from ...protocol.rest.rest_request import is_rest_path
 from ...version import __version__
 from ..access import WELL_KNOWN
 from ..observability.metrics import CONTENT_TYPE
@@ -43,37 +44,44 @@ def side_app(
     metrics: Callable[[], bytes],
     mcp: ASGIApp,
     openai: ASGIApp,
+    rest: ASGIApp,
     a2a: ASGIApp,
     platform: ASGIApp,
+    dashboard: ASGIApp | None = None,
     registry: ASGIApp,
     is_registry: Callable[[str, str], bool],
     resource: Metadata,
     operator: ASGIApp,
     loopback_only: bool,
     allowed_origins: tuple[str, ...],
+    sign_ins: Sequence[Route] = (),
 ) -> ASGIApp:
     """Returns the app of the HTTP port; ``operator`` serves the unlisted paths below ``/operator``.
 
-    ``mcp`` gets the requested toolset, or None, in the scope's ``toolset``; ``openai`` serves ``/v1/``, ``a2a`` the
-    paths of ``a2a_route``, ``platform`` those below ``/api/v1/``, and ``registry`` the requests of which
-    ``is_registry`` says so by path and method. With ``loopback_only``, requests must name the port by a loopback name.
+    ``mcp`` gets the requested toolset, or None, in the scope's ``toolset``; ``openai`` serves ``/v1/``, ``rest`` and
+    ``a2a`` the paths of ``rest_request`` and ``a2a_route``, ``platform`` those below ``/api/v1/``, and ``registry`` the
+    requests of which ``is_registry`` says so by path and method. With ``loopback_only``, requests must name the port by
+    a loopback name; ``sign_ins`` are the routes below ``/oauth``.
     Pages of ``allowed_origins`` may read the responses of these and of the OAuth metadata.
     """
     pages = Starlette(
         routes=[
-            Route("/", _index),
+            Route("/", _index if dashboard is None else _first_page),
             Route("/healthz", _alive),
             Route("/readyz", _readiness(health)),
             Route("/health", _agent_health(agent_health)),
             Route("/metrics", _metrics(metrics)),
             Route(WELL_KNOWN, _resource(resource)),
             Route(f"{WELL_KNOWN}/{{path:path}}", _resource(resource)),
+            *sign_ins,
             Mount("/operator", operator),
         ],
         exception_handlers=REFUSALS,
     )
     origins = frozenset(origin.encode() for origin in allowed_origins)
-    apps: Mapping[str | None, ASGIApp] = {"openai": openai, "platform": platform, "a2a": a2a}
+    apps: dict[str | None, ASGIApp] = {"openai": openai, "rest": rest, "platform": platform, "a2a": a2a}
+    if dashboard is not None:
+        apps["dashboard"] = dashboard
 
     async def serve(scope: Scope, receive: Receive, send: Send) -> None:
         host, origin = b"", None
@@ -108,6 +116,10 @@ def _protocol(path: str, method: str) -> str | None:
         return "openai"
     if path.startswith("/api/v1/"):
         return "platform"
+    if is_rest_path(path):
+        return "rest"
+    if path == "/ui" or path.startswith("/ui/"):
+        return "dashboard"
     return "a2a" if is_a2a_path(path) or (path == "/" and method == "POST") else None
 
 
@@ -133,12 +145,21 @@ async def _index(_: Request) -> Response:
                 "/metrics": "metrics in the Prometheus text format",
             },
             "mcp": "POST /mcp or /mcp/{toolset}: the Model Context Protocol, over Streamable HTTP",
+            "rest": "POST /tools/{name}: a call of a tool; GET /openapi.json describes the tools",
             "openai": "/v1: OpenAI's API; the token is the API key",
             "a2a": "/agents: the hosted agents, for clients of A2A 1.0 and 0.3",
             "platform": "/api/v1: the platform API",
             "registry": "/registry: the registry of agents, if it is served",
+            "ui": "/ui: the dashboard, for browsers",
         }
     )
+
+
+async def _first_page(request: Request) -> Response:
+    """The dashboard for browsers, the index for others."""
+    if "text/html" in request.headers.get("accept", ""):
+        return RedirectResponse("/ui/now", 307, {"cache-control": "no-store", "vary": "accept"})
+    return await _index(request)
 
 
 async def _alive(_: Request) -> Response:
@@ -221,7 +242,10 @@ _ALLOWED: Final = (
 )
 _EXPOSED: Final = (
     b"access-control-expose-headers",
-    b"etag, mcp-session-id, retry-after, retry-after-ms, www-authenticate, x-request-id, x-should-retry",
+    (
+        b"etag, mcp-session-id, retry-after, retry-after-ms, toold-metadata, www-authenticate, x-request-id, "
+        b"x-should-retry"
+    ),
 )
 """The headers that a page may read."""
 _VARY: Final = (b"vary", b"origin")

@@ -1,7 +1,7 @@
 """The operator API of the HTTP port, ``/operator/…``, for commands on this machine whose token has the operator
 right: the daemon's own, or a named one."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
 from typing import Any, Final, Protocol
 
@@ -22,6 +22,9 @@ from .http_port import REFUSALS, host_name, refusal
 MAX_RECENT: Final = 100
 """The maximum number of ended calls in one response; ``toold audit`` shows all."""
 
+MAX_BODY_BYTES: Final = 64 * 1024
+"""Of a request with a body: the answer of an authorization server."""
+
 _STATUS: Final = {
     ErrorCode.NOT_FOUND: HTTPStatus.NOT_FOUND,
     ErrorCode.VALIDATION_ERROR: HTTPStatus.BAD_REQUEST,
@@ -35,8 +38,21 @@ _FORWARDED: Final = ("forwarded", "via", "x-forwarded-for", "x-real-ip")
 Endpoint = Callable[[Request], Awaitable[dict[str, Any]]]
 
 
+class SignInOperations(Protocol):
+    """The operator's sign-ins at sources. Each method raises a ``CallError`` if it fails."""
+
+    async def begin_daemon(self, source: str, redirect_uri: str) -> dict[str, Any]: ...
+
+    async def finish_daemon(self, answer: Mapping[str, Any]) -> dict[str, Any]: ...
+
+    async def sign_out(self, source: str, principal: str | None) -> dict[str, Any]: ...
+
+
 class OperatorPort(Protocol):
     """The operations. Each method raises a ``CallError`` if it fails."""
+
+    @property
+    def sign_ins(self) -> SignInOperations: ...
 
     async def calls(self, recent: int) -> dict[str, Any]: ...
 
@@ -50,7 +66,11 @@ class OperatorPort(Protocol):
 
     async def registry(self) -> dict[str, Any]: ...
 
+    async def registered_agent(self, name: str) -> dict[str, Any]: ...
+
     async def approve(self, source: str, tool: str | None) -> dict[str, Any]: ...
+
+    async def ui_link(self) -> dict[str, Any]: ...
 
     async def stubs(self, toolset: str) -> dict[str, Any]: ...
 
@@ -64,17 +84,8 @@ def operator_app(operations: OperatorPort, *, authenticate: Authenticate, host: 
     async def cancel(request: Request) -> dict[str, Any]:
         return await operations.cancel(request.path_params["id"])
 
-    async def reload(_: Request) -> dict[str, Any]:
-        return await operations.reload()
-
-    async def settings(_: Request) -> dict[str, Any]:
-        return await operations.settings()
-
-    async def sources(_: Request) -> dict[str, Any]:
-        return await operations.sources()
-
-    async def registry(_: Request) -> dict[str, Any]:
-        return await operations.registry()
+    async def registered_agent(request: Request) -> dict[str, Any]:
+        return await operations.registered_agent(request.path_params["name"])
 
     async def approve(request: Request) -> dict[str, Any]:
         return await operations.approve(request.path_params["source"], request.query_params.get("tool"))
@@ -84,15 +95,42 @@ def operator_app(operations: OperatorPort, *, authenticate: Authenticate, host: 
 
     routes = [
         Route("/calls", _answer(calls)),
-        Route("/settings", _answer(settings)),
-        Route("/sources", _answer(sources)),
-        Route("/registry", _answer(registry)),
+        Route("/settings", _answer(_plain(operations.settings))),
+        Route("/sources", _answer(_plain(operations.sources))),
+        Route("/registry", _answer(_plain(operations.registry))),
+        Route("/registry/{name}", _answer(registered_agent)),
         Route("/sources/{source}/approve", _answer(approve), methods=["POST"]),
+        *_sign_in_routes(operations.sign_ins),
         Route("/stubs/{toolset}", _answer(stubs)),
         Route("/calls/{id:path}/cancel", _answer(cancel), methods=["POST"]),  # ids of child calls contain slashes
-        Route("/reload", _answer(reload), methods=["POST"]),
+        Route("/ui-link", _answer(_plain(operations.ui_link)), methods=["POST"]),
+        Route("/reload", _answer(_plain(operations.reload)), methods=["POST"]),
     ]
     return _Guard(Starlette(routes=routes, exception_handlers=REFUSALS), authenticate, host)
+
+
+def _plain(operation: Callable[[], Awaitable[dict[str, Any]]]) -> Endpoint:
+    """The endpoint of an operation that takes nothing from the request."""
+    return lambda _: operation()
+
+
+def _sign_in_routes(sign_ins: SignInOperations) -> list[Route]:
+    async def login(request: Request) -> dict[str, Any]:
+        redirect_uri = request.query_params.get("redirect_uri", "")
+        return await sign_ins.begin_daemon(request.path_params["source"], redirect_uri)
+
+    async def finish_login(request: Request) -> dict[str, Any]:
+        return await sign_ins.finish_daemon(await _object(request))
+
+    async def logout(request: Request) -> dict[str, Any]:
+        principal = request.query_params.get("principal")
+        return await sign_ins.sign_out(request.path_params["source"], principal)
+
+    return [
+        Route("/sources/{source}/login", _answer(login), methods=["POST"]),
+        Route("/sources/{source}/logout", _answer(logout), methods=["POST"]),
+        Route("/login", _answer(finish_login), methods=["POST"]),
+    ]
 
 
 def _answer(ask: Endpoint) -> Callable[[Request], Awaitable[Response]]:
@@ -103,6 +141,18 @@ def _answer(ask: Endpoint) -> Callable[[Request], Awaitable[Response]]:
             return refusal(_STATUS.get(error.code, HTTPStatus.INTERNAL_SERVER_ERROR), error.code, error.message)
 
     return endpoint
+
+
+async def _object(request: Request) -> dict[str, Any]:
+    read = bytearray()
+    async for part in request.stream():
+        read += part
+        if len(read) > MAX_BODY_BYTES:
+            raise InvalidArgumentsError("the body is too long.")
+    try:
+        return msgspec.json.decode(bytes(read), type=dict[str, Any])
+    except msgspec.DecodeError:
+        raise InvalidArgumentsError("the body must be a JSON object.") from None
 
 
 def _recent(request: Request) -> int:

@@ -2,7 +2,7 @@
 
 import ipaddress
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
@@ -14,7 +14,7 @@ from ...protocol.authorization import Authenticate, Authorization, Authorization
 from ...protocol.daemon_address import is_loopback
 from ...protocol.user_credential import USER_HEADER
 
-METHODS: Final = "POST"
+METHODS: Final = "POST, GET, DELETE"
 
 _MEDIA_RANGE: Final = re.compile(r"\s*([^;,\s]+)\s*(?:;[^,]*)?(?:,|$)")
 _STATUS: Final[Mapping[str, int]] = {"missing": 401, "invalid": 401, "insufficient_scope": 403, "unavailable": 503}
@@ -54,10 +54,12 @@ async def admit(
     access = await authorize(headers, scheme=scheme, authenticate=authenticate, origins=origins, metadata=metadata)
     if isinstance(access, RequestRefused):
         return access
+    if method == "GET" and not _accepted(headers.get("accept", ""))[1]:
+        return RequestRefused(406, "GET opens a stream of notifications: send Accept: text/event-stream.")
+    if method in {"GET", "DELETE"}:
+        return RequestAdmitted(access, streams=True)
     if method != "POST":
-        # The specification requires 405 of servers without streams or sessions.
-        message = "GET and DELETE are not supported, since there are no sessions; POST each message."
-        return RequestRefused(405, message, (("allow", METHODS),))
+        return RequestRefused(405, "POST each message; GET opens a stream of notifications.", (("allow", METHODS),))
     unreadable = refuse_content(headers)
     if unreadable is not None:
         return unreadable
@@ -142,6 +144,16 @@ def denied(denial: AuthorizationDenied, metadata: str | None) -> RequestRefused:
     if metadata is not None:
         parts.append(f'resource_metadata="{metadata}"')
     return RequestRefused(status, message, (("www-authenticate", "Bearer " + ", ".join(parts)),))
+
+
+def no_such_toolset(toolset: str, usable: Sequence[str], access: Authorization, metadata: str | None) -> RequestRefused:
+    """Refuses a toolset that does not exist or is not one of the ``usable`` ones; ``metadata`` is as for ``admit``."""
+    may_use = f"; you may use {', '.join(usable)}" if usable else "; no toolset is permitted"
+    scope = dict(access.scopes).get(toolset)
+    if scope is not None:
+        why = f"not valid for the toolset {toolset!r}{may_use}, or request a token with the scope {scope}."
+        return denied(AuthorizationDenied("insufficient_scope", why, scope), metadata)
+    return RequestRefused(404, f"The toolset {toolset[:64]!r} does not exist or is not permitted{may_use}.")
 
 
 @lru_cache(maxsize=64)

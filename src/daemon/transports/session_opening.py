@@ -8,7 +8,7 @@ from ...protocol.handshake import HelloAccepted, HelloRefused, stale_hello
 from ...protocol.session_registry import hash_key
 from ...protocol.tool_call import LOCAL, ClientInfo
 from ..dispatch import Router, Session
-from .websocket_connection import ABSENT_PORT
+from .absent_port import ABSENT_PORT
 
 _KEY_BYTES = 32
 """Random bytes in a resume key: enough that it cannot be guessed and that a plain hash is safe to store."""

@@ -1,9 +1,7 @@
-"""One WebSocket connection: converts frames to calls, and results to frames. It enforces no limits and no timeouts.
-
-``ABSENT_PORT`` stands in for a connection when a session has none.
-"""
+"""One WebSocket connection: converts frames to calls, and results to frames. It enforces no limits and no timeouts."""
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final
@@ -25,6 +23,7 @@ from ...protocol.frame_decoding import (
 )
 from ...protocol.frames import (
     Acknowledge,
+    AnswerQuestion,
     CallStatusQuery,
     CallStatusRes,
     CallTool,
@@ -42,12 +41,15 @@ from ...protocol.frames import (
     ListToolsRes,
     Ping,
     Pong,
+    QuestionClosed,
+    QuestionFrame,
     ServerFrame,
     ToolsChanged,
     encode,
 )
 from ...protocol.handshake import HelloAccepted
 from ...protocol.json_pieces import LONG_BYTES
+from ...protocol.questions.question_table import OpenQuestion
 from ...protocol.session_calls import PendingResult
 from ...protocol.tool_call import (
     AnswerPiece,
@@ -61,7 +63,6 @@ from ...serving import SLOW_READER_BYTES
 from ...tools import ToolsetView, is_long
 from ..dispatch import (
     UNCOUNTED_BYTES,
-    DisconnectedPort,
     PreparedCall,
     Router,
     RunningCall,
@@ -71,9 +72,12 @@ from ..dispatch import (
 )
 from ..observability.logging_setup import shown_content
 from ..off_loop import off_loop
+from ..resource_host import ResourceHost
 from .call_frames import answer_frame, both_ids, chunk_frame, former_id, progress_frame
+from .followed_resources import FollowedResources
 from .large_frames import LARGE_BYTES
 from .peer_connection import PeerConnection
+from .websocket_questions import closed_frame, question_frame, take_answer
 
 _log = structlog.get_logger(__name__)
 
@@ -95,6 +99,7 @@ class WebSocketConnection:
         session: Session,
         router: Router,
         health: Callable[[Principal], dict[str, Any]],
+        resources: ResourceHost,
     ) -> None:
         self._socket = socket
         self._hello = hello
@@ -109,6 +114,9 @@ class WebSocketConnection:
         # The listing that the client was last notified of, and whether another notification is due.
         self._tools_rev = self._tools.rev
         self._tools_changed = False
+        self._resources = FollowedResources(resources, session.principal, lambda: self._tools, self._wake_reporter)
+        # Questions of running calls to send, and reports that they are closed.
+        self._questions: deque[QuestionFrame | QuestionClosed] = deque()
         # Redelivers unacknowledged answers.
         self._redelivery: asyncio.Task[None] | None = None
         self._stopped_reading = False
@@ -127,6 +135,8 @@ class WebSocketConnection:
         Raises:
             ConnectionClosed: always, when the connection ends.
         """
+        if "resources" in self._hello.features:
+            self._resources.begin()
         try:
             # Nothing is awaited before this send, so the ack precedes all other frames.
             await self._socket.send(encode(ack), text=True)
@@ -150,6 +160,7 @@ class WebSocketConnection:
                     self._socket.frame_handled()
         finally:
             self._router.disconnect(self._session, self)
+            self._resources.close()
             missed.clear()
             for task in (self._reporter, self._redelivery):
                 if task is not None:
@@ -185,7 +196,7 @@ class WebSocketConnection:
 
     # --- frames in ---------------------------------------------------------------------------------------------------
 
-    async def _receive(self, frame: ClientFrame | FrameRefusal, size: int) -> None:
+    async def _receive(self, frame: ClientFrame | FrameRefusal, size: int) -> None:  # noqa: C901 - one case per frame
         match frame:
             case CallTool():
                 await self._call(frame, size)
@@ -195,6 +206,9 @@ class WebSocketConnection:
                 await self._cancel(frame)
             case CallStatusQuery():
                 await self._send_states(frame.request_ids)
+            case AnswerQuestion():
+                if refusal := take_answer(self._router.questions, self._session, frame):
+                    await self._send(refusal)
             case Acknowledge():
                 self._router.acknowledge(self._session, frame.request_ids)
             case ListTools():
@@ -213,12 +227,15 @@ class WebSocketConnection:
         if isinstance(request, FrameRefusal):
             await self._refuse(request)
             return
-        prepared: PreparedCall | ToolCall = request
-        if size > LONG_BYTES:
-            prepared = await off_loop(prepare_call, self._router.catalog, self._session, request)
-            if self._stopped_reading:
-                return
-        outcome = self._router.submit(self._session, prepared, self)
+        if "/" in request.name:  # a method about resources and prompts
+            outcome = self._resources.submit(self._router, self._session, request, self)
+        else:
+            prepared: PreparedCall | ToolCall = request
+            if size > LONG_BYTES:
+                prepared = await off_loop(prepare_call, self._router.catalog, self._session, request)
+                if self._stopped_reading:
+                    return
+            outcome = self._router.submit(self._session, prepared, self)
         if isinstance(outcome, RunningCall):
             if self._acks:
                 notice = "timeout_ms was lowered to the maximum" if outcome.timeout_lowered else None
@@ -283,6 +300,16 @@ class WebSocketConnection:
     def piece(self, running: RunningCall, piece: AnswerPiece) -> None:
         pass  # all chunks together are the answer's text
 
+    def question(self, running: RunningCall, entry: OpenQuestion) -> None:
+        if "questions" in self._hello.features:
+            self._questions.append(question_frame(running, entry))
+            self._wake_reporter()
+
+    def question_closed(self, running: RunningCall, entry: OpenQuestion) -> None:
+        if "questions" in self._hello.features:
+            self._questions.append(closed_frame(running, entry))
+            self._wake_reporter()
+
     def heartbeat(self, calls: Sequence[RunningCall], now: float) -> None:
         if self._hello.plain:
             # The shim of EX-AI, which sends `id`, takes the next frame for the answer, whatever it is.
@@ -297,10 +324,14 @@ class WebSocketConnection:
 
     async def _report(self) -> None:
         """Sends pending reports. While the reader is behind, reports of one call are merged."""
-        while self._progress or self._chunks or self._tools_changed:
-            if self._tools_changed:
+        while self._progress or self._chunks or self._tools_changed or self._questions or self._resources.waiting:
+            if self._questions:
+                await self._send(self._questions.popleft())
+            elif self._tools_changed:
                 self._tools_rev, self._tools_changed = self._tools.rev, False
                 await self._send(ToolsChanged(self._tools_rev))
+            elif (notification := self._resources.take()) is not None:
+                await self._send(notification)
             elif self._chunks:
                 await self._send_chunks(next(iter(self._chunks)))
             else:
@@ -359,16 +390,6 @@ class WebSocketConnection:
             pass  # `serve` handles the end of the connection
         finally:
             self._queued -= 1
-
-
-class AbsentPort(DisconnectedPort):
-    """The ``CallPort`` of sessions without a connection."""
-
-    def render(self, running: RunningCall, result: ToolResult) -> bytes:
-        return answer_frame(running.request.request_id, running.request.echo_id, result)
-
-
-ABSENT_PORT: Final = AbsentPort()
 
 
 def _make_request_id() -> str:

@@ -37,6 +37,7 @@ from ...serving import SLOW_READER_BYTES, ConnectionLimits, ConnectionSlots, lis
 from ...tools import ToolsetView
 from ..dispatch import Router
 from ..observability.logging_setup import bind_session, log_task_failure
+from ..resource_host import ResourceHost
 from .large_frames import LargeFrames, TurnLimits
 from .peer_connection import MAX_HELLO_BYTES, PeerConnection
 from .session_opening import OpenedSession, build_ack, open_or_resume
@@ -75,6 +76,7 @@ class WebSocketServer:
         server: ServerInfo,
         instructions: Callable[[ToolsetView], str],
         health: Callable[[Principal], dict[str, Any]],
+        resources: ResourceHost,
     ) -> None:
         self._options = options
         self._router = router
@@ -82,6 +84,7 @@ class WebSocketServer:
         self._server = server
         self._instructions = instructions
         self._health = health
+        self._resources = resources
         self._listener: Server | None = None
         self.port = options.port
         """The port to listen on; after the start, the actual port, even if port 0 was requested."""
@@ -252,7 +255,7 @@ class WebSocketServer:
             return
         session = opened.session
         bind_session(session.label)
-        connection = WebSocketConnection(socket, hello, session, self._router, self._health)
+        connection = WebSocketConnection(socket, hello, session, self._router, self._health, self._resources)
         superseded, missed = self._router.connect(session, connection)
         if isinstance(superseded, WebSocketConnection):
             self._in_background(

@@ -15,6 +15,7 @@ _METHODS_0_3: Final[Mapping[str, str]] = {
     "SendStreamingMessage": "message/stream",
     "GetTask": "tasks/get",
     "CancelTask": "tasks/cancel",
+    "SubscribeToTask": "tasks/resubscribe",
 }
 
 
@@ -57,6 +58,13 @@ def get_request(interface: RemoteInterface, task_id: str) -> RemoteHttpRequest:
     if interface.binding == "HTTP+JSON":
         return _rest(interface, "GET", f"/tasks/{quote(task_id, safe='')}?historyLength=0", None)
     return _rpc(interface, "GetTask", {"id": task_id, "historyLength": 0})
+
+
+def subscribe_request(interface: RemoteInterface, task_id: str) -> RemoteHttpRequest:
+    """Follows a task by a new stream, which begins with the task as it is."""
+    if interface.binding == "HTTP+JSON":
+        return _rest(interface, "GET", f"/tasks/{quote(task_id, safe='')}:subscribe", None, stream=True)
+    return _rpc(interface, "SubscribeToTask", {"id": task_id}, stream=True)
 
 
 def cancel_request(interface: RemoteInterface, task_id: str) -> RemoteHttpRequest:

@@ -3,6 +3,8 @@
 import math
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from ..error_codes import ErrorCode, ToolError
 from ..frames import canonical_tool_name
 from ..json_rpc import INVALID_PARAMS, MessageProblem, RpcRequest
@@ -14,10 +16,15 @@ TIMEOUT_KEY: Final = "toold/timeout_ms"
 
 
 def parse_call(
-    request: RpcRequest, call_id: RequestId, size: int, traceparent: str | None = None
+    request: RpcRequest,
+    call_id: RequestId,
+    size: int,
+    traceparent: str | None = None,
+    answers: tuple[str, ...] = (),
 ) -> ToolCall | MessageProblem:
     """Parses a ``tools/call`` of ``size`` bytes. The call gets its own id, since JSON-RPC ids are unique per
     client only. ``traceparent`` is that of the HTTP request; the one in ``_meta`` precedes it.
+    ``answers`` are the kinds of questions that the client answers.
     """
     params = request.params
     name, arguments = params.get("name"), params.get("arguments")
@@ -25,7 +32,22 @@ def parse_call(
         return MessageProblem(INVALID_PARAMS, "params.name must be the name of a tool; tools/list lists them.")
     if arguments is not None and not isinstance(arguments, dict):
         return MessageProblem(INVALID_PARAMS, "params.arguments must be an object or absent.")
-    meta: Any = params.get("_meta")
+    call = _call(request, call_id, canonical_tool_name(name), arguments or {}, size, traceparent)
+    return replace(call, answers=answers) if answers and isinstance(call, ToolCall) else call
+
+
+def parse_method_call(
+    request: RpcRequest, call_id: RequestId, size: int, traceparent: str | None = None
+) -> ToolCall | MessageProblem:
+    """Parses a request whose method is called as a tool is: its parameters are the arguments."""
+    arguments = {name: value for name, value in request.params.items() if name != "_meta"}
+    return _call(request, call_id, request.method, arguments, size, traceparent)
+
+
+def _call(
+    request: RpcRequest, call_id: RequestId, name: str, arguments: dict[str, Any], size: int, traceparent: str | None
+) -> ToolCall | MessageProblem:
+    meta: Any = request.params.get("_meta")
     timeout_ms = meta.get(TIMEOUT_KEY) if isinstance(meta, dict) else None
     if timeout_ms is not None and not _is_duration(timeout_ms):
         return MessageProblem(
@@ -35,8 +57,8 @@ def parse_call(
         traceparent = meta.get(TRACEPARENT, traceparent)
     return ToolCall(
         call_id,
-        canonical_tool_name(name),
-        arguments or {},
+        name,
+        arguments,
         timeout_ms,
         size,
         traceparent=None if traceparent is None else usable_traceparent(traceparent),

@@ -6,6 +6,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from ...version import __version__
+from ..content_text import block_text
 from ..error_codes import ErrorCode, ToolError
 from ..tool_call import ContentBlock, ResourceLink, TextContent, ToolResult
 from .mcp_revision import STATELESS, McpRevision
@@ -13,6 +14,10 @@ from .request_envelope import SERVER_KEY, TASKS_EXTENSION
 
 METADATA_KEY: Final = "toold/metadata"
 """The key in a result's ``_meta`` for ``metadata`` of ``call_tool_res``."""
+ERROR_KEY: Final = "toold/error"
+"""The key in a result's ``_meta`` for the error of a failed call."""
+RETAINED_KEY: Final = "toold/retained"
+"""The key in a result's ``_meta`` for the handle of an answer that was too large to send."""
 TASK_KEY: Final = "io.modelcontextprotocol/related-task"
 
 SERVER_INFO: Final = {"name": "toold", "title": "toold", "version": __version__}
@@ -39,22 +44,35 @@ _SERVER: Final = _Server("toold", __version__)
 
 
 def call_result(result: ToolResult, revision: McpRevision) -> CallToolResult:
-    """Converts a call's result. Errors are results too: the text is for the model, the structured content for programs.
+    """Converts a call's result. Errors are results too: the text is for the model, the metadata for programs.
 
     Most revisions require structured content to be an object, so other values are wrapped in one, under ``result``.
+    The structured content of a tool with an output schema is data of that schema or absent: clients check it. So such
+    a tool's errors are in the metadata only, and an answer that spilled to a file is an error with its handle there,
+    since clients demand structured content of a success (decision 113).
     """
-    meta: dict[str, Any] = {METADATA_KEY: result.metadata}
+    meta: dict[str, Any] = (
+        {METADATA_KEY: result.metadata} if result.meta is UNSET else {**result.meta, METADATA_KEY: result.metadata}
+    )
     if revision.stateless:
         meta[SERVER_KEY] = _SERVER
     kind: str | UnsetType = "complete" if revision.stateless else UNSET
-    if result.error is not None:
-        return CallToolResult((TextContent(error_text(result.error)),), result.error, True, kind, meta)
-    structured = result.structured
+    structured, outputs = result.structured, result.outputs
     if structured is not UNSET and not isinstance(structured, dict):
         structured = {"result": structured}
-    outputs = result.outputs
-    if not revision.links:  # the text describes them
-        outputs = tuple(block for block in outputs if not isinstance(block, ResourceLink))
+    if not revision.links:
+        outputs = tuple(
+            TextContent(block_text(block)) if isinstance(block, ResourceLink) else block for block in outputs
+        )
+    if result.error is not None:
+        meta[ERROR_KEY] = result.error
+        if not outputs:
+            outputs = (TextContent(error_text(result.error)),)
+            structured = UNSET if result.typed is True else result.error
+        return CallToolResult(outputs, structured, True, kind, meta)
+    if result.metadata.spilled and result.typed is True:
+        meta[RETAINED_KEY] = structured
+        return CallToolResult(outputs, UNSET, True, kind, meta)
     return CallToolResult(outputs, structured, False, kind, meta)
 
 
@@ -76,14 +94,14 @@ def _sentence(text: str) -> str:
 
 def empty_result(revision: McpRevision) -> dict[str, Any]:
     """An empty result."""
-    return _with_result_type({}, revision)
+    return with_result_type({}, revision)
 
 
-def initialize_result(revision: McpRevision, instructions: str, *, list_changed: bool = False) -> dict[str, Any]:
-    """The result of ``initialize``; ``list_changed`` says whether the transport sends changes of the tool list."""
+def initialize_result(revision: McpRevision, instructions: str) -> dict[str, Any]:
+    """The result of ``initialize``."""
     return {
         "protocolVersion": revision.name,
-        "capabilities": capabilities(revision, list_changed=list_changed),
+        "capabilities": capabilities(revision),
         "serverInfo": SERVER_INFO,
         "instructions": instructions,
     }
@@ -93,31 +111,37 @@ def discover_result(revision: McpRevision, instructions: str) -> dict[str, Any]:
     """The result of ``server/discover``."""
     about = {
         "supportedVersions": list(STATELESS),
-        "capabilities": capabilities(revision, list_changed=True),
+        "capabilities": capabilities(revision),
         "instructions": instructions,
     }
-    return _with_result_type({**about, **CACHE}, revision)
+    return with_result_type({**about, **CACHE}, revision)
 
 
 def list_result(tools: list[dict[str, Any]], cursor: str | None, revision: McpRevision) -> dict[str, Any]:
     """The result of ``tools/list``; ``cursor`` is the next page's."""
     page: dict[str, Any] = {"tools": tools} if cursor is None else {"tools": tools, "nextCursor": cursor}
-    return _with_result_type({**page, **CACHE} if revision.stateless else page, revision)
+    return with_result_type({**page, **CACHE} if revision.stateless else page, revision)
 
 
-def capabilities(revision: McpRevision, *, list_changed: bool) -> dict[str, Any]:
-    """The server's capabilities in this revision; ``list_changed`` as in ``initialize_result``."""
-    tools = {"listChanged": True} if list_changed else {}
+def capabilities(revision: McpRevision) -> dict[str, Any]:
+    """The server's capabilities in this revision."""
+    offered: dict[str, Any] = {
+        "tools": {"listChanged": True},
+        "resources": {"subscribe": True, "listChanged": True},
+        "prompts": {"listChanged": True},
+        "completions": {},
+        "logging": {},
+    }
     if revision.tasks == "offered":
-        return {"tools": tools, "extensions": {TASKS_EXTENSION: {}}}
+        return {**offered, "extensions": {TASKS_EXTENSION: {}}}
     if revision.tasks == "requested":
         # No tasks/list: a task's id is a secret that only its client has.
-        return {"tools": tools, "tasks": {"cancel": {}, "requests": {"tools": {"call": {}}}}}
-    return {"tools": tools}
+        return {**offered, "tasks": {"cancel": {}, "requests": {"tools": {"call": {}}}}}
+    return offered
 
 
-def _with_result_type(result: dict[str, Any], revision: McpRevision, kind: str = "complete") -> dict[str, Any]:
+def with_result_type(result: dict[str, Any], revision: McpRevision, kind: str = "complete") -> dict[str, Any]:
     """Adds the result's type and the server's name, as the stateless revisions require."""
     if not revision.stateless:
         return result
-    return {**result, "resultType": kind, "_meta": {SERVER_KEY: SERVER_INFO}}
+    return {**result, "resultType": kind, "_meta": {**result.get("_meta", {}), SERVER_KEY: SERVER_INFO}}

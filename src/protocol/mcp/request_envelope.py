@@ -13,6 +13,7 @@ from typing import Final
 import msgspec
 
 from ..json_rpc import HEADER_MISMATCH, INVALID_PARAMS, UNSUPPORTED_VERSION, MessageProblem, RpcRequest
+from ..questions.client_question import kinds_declared
 from ..tool_call import ClientInfo
 from .mcp_revision import DEFAULT_REVISION, REVISIONS, STATELESS, McpRevision
 
@@ -49,6 +50,8 @@ class RequestEnvelope(msgspec.Struct, frozen=True):
     tasks: bool = False
     """The client declares the tasks extension."""
     progress_token: str | int | None = None
+    answers: tuple[str, ...] = ()
+    """The kinds of questions that the client declares to answer in this request."""
 
 
 def http_envelope(request: RpcRequest, headers: Mapping[str, str]) -> RequestEnvelope | MessageProblem:
@@ -121,6 +124,7 @@ def _stateless(
         client_of(meta.get(CLIENT_KEY)),
         isinstance(extensions, dict) and TASKS_EXTENSION in extensions,
         _progress_token(meta),
+        kinds_declared(capabilities),
     )
 
 

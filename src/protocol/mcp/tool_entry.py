@@ -8,28 +8,6 @@ import msgspec
 from ..tool_call import ToolInfo
 from .mcp_revision import McpRevision
 
-_ERROR_SCHEMA: Final = {
-    "type": "object",
-    "properties": {
-        "code": {"type": "string"},
-        "message": {"type": "string"},
-        "executed": {"enum": ["no", "maybe", "yes"]},
-        "retryable": {"type": "boolean"},
-    },
-    "required": ["code", "message", "executed", "retryable"],
-}
-_SPILLED_SCHEMA: Final = {
-    "type": "object",
-    "properties": {
-        "handle": {"type": "string"},
-        "count": {"type": "integer"},
-        "bytes": {"type": "integer"},
-        "format": {"type": "string"},
-        "expires": {"type": "string"},
-    },
-    "required": ["handle", "count", "bytes", "format", "expires"],
-}
-"""The structured content of an answer that spilled to a file."""
 _TOP_LEVEL: Final = ("$schema", "$defs", "definitions")
 """Keywords that stay at the top level."""
 _HEADER_NAME: Final = "x-mcp-header"
@@ -61,6 +39,10 @@ _TOP_REFS: Final = ("#/$defs/", "#/definitions/")
 def tool_entry(info: ToolInfo, revision: McpRevision) -> dict[str, Any]:
     """Returns one tool in the revision's format."""
     entry: dict[str, Any] = msgspec.to_builtins(info)
+    for field, value in entry.pop("mcp", {}).items():
+        entry[field] = value
+        if value is None:
+            del entry[field]
     entry["inputSchema"] = _without_header_names(entry["inputSchema"])
     if "outputSchema" in entry:
         entry["outputSchema"] = answer_schema(entry["outputSchema"])
@@ -70,22 +52,18 @@ def tool_entry(info: ToolInfo, revision: McpRevision) -> dict[str, Any]:
 
 
 def answer_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the schema of structured content, given the schema of the tool's data.
-
-    Data that is not an object is wrapped under ``result``. The schema also allows errors and file handles, which are
-    the content of failed calls and of spilled answers: clients validate them too.
+    """Returns the schema of structured content, given the schema of the tool's data: the same one, unless the data is
+    not an object. Such data is wrapped under ``result``.
     """
+    if schema.get("type") == "object":
+        return dict(schema)
     own = dict(schema)
-    is_object = own.get("type") == "object"
     shared: dict[str, Any] = {}
     # A schema with an id is a separate document: its references are relative to it.
     if "$id" not in own:
-        place = "#/anyOf/0" if is_object else "#/anyOf/0/properties/result"
-        own = _moved(own, place)
+        own = _moved(own, "#/properties/result")
         shared = {name: own.pop(name) for name in _TOP_LEVEL if name in own}
-    if not is_object:
-        own = {"type": "object", "properties": {"result": own}, "required": ["result"]}
-    return {**shared, "type": "object", "anyOf": [own, _ERROR_SCHEMA, _SPILLED_SCHEMA]}
+    return {**shared, "type": "object", "properties": {"result": own}, "required": ["result"]}
 
 
 def _moved(part: Any, place: str) -> Any:

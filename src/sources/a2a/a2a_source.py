@@ -19,6 +19,7 @@ from ..address_policy import AddressPolicy
 from ..checked_network import CheckedNetwork
 from ..pinned_catalog import PinnedCatalog
 from ..source import SourceListener
+from ..source_auth import worded_for_user
 from ..source_settings import A2ASettings
 from ..tool_pins import PinComparison, PinError
 from ..upstream_catalog import withheld_reason
@@ -55,7 +56,6 @@ class A2ASource:
         self._settings = settings
         self._network = CheckedNetwork(AddressPolicy(settings.allow_private))
         self._http = RemoteHttp(name, settings, self._network)
-        self._client = RemoteClient(self._http, settings.max_answer_bytes)
         self._permits = Permits(name, settings.max_running)
         self._catalog = PinnedCatalog(name, pins, taken)
         self._wake = asyncio.Event()
@@ -177,6 +177,7 @@ class A2ASource:
             orchestration=True,
             source=self._name,
             withheld=withheld_reason(self._name, comparison),
+            credentials=() if self._settings.auth is None else self._settings.auth.credentials,
         )
 
     async def _call(self, skill: str, arguments: RemoteAgentArguments, context: OrchestrationContext) -> ToolOutput:
@@ -185,12 +186,14 @@ class A2ASource:
         Raises:
             CallError: the agent's failure, or the reason why it could not be called.
         """
+        http = await self._http.of_caller(context)
+        client = RemoteClient(http, self._settings.max_answer_bytes)
         try:
             async with (
                 continued_by_run(arguments.continuation_id, context) as conversation,
                 self._permits.of(context.principal.name, ""),
             ):
-                call = RemoteCall(self._name, self._settings, self._client, await self._card(), context)
+                call = RemoteCall(self._name, self._settings, client, await self._card(), context)
                 try:
                     contexts = _contexts_of(conversation.state)
                     answered = await call.run(arguments, skill, contexts.get(self._name, ""))
@@ -213,8 +216,8 @@ class A2ASource:
                 conversation.add(Turn("assistant", output.text or "", tool=context.tool_name))
                 return output
         except CallError as error:
-            error.message = self._http.redact_text(error.message)
-            raise
+            error.message = http.redact_text(error.message)
+            raise worded_for_user(error, self._name, self._settings.auth) from None
 
     async def _card(self) -> TrustedCard:
         """The card; waits for the first one.

@@ -46,6 +46,8 @@ MAX_FILES_BYTES: Final = 20 * 1024**2
 FIRST_POLL_S: Final = 0.5
 MAX_POLL_S: Final = 5.0
 _POLLS_AT_FIRST: Final = 3
+MAX_SUBSCRIPTIONS: Final = 3
+"""How often a call subscribes to its task again after its stream broke; then it reads the task by requests."""
 _MARGIN_S: Final = 0.1
 """A call ends this long before its deadline, so that the caller learns the task's id."""
 _PROGRESS_CHARS: Final = 500
@@ -263,6 +265,8 @@ class RemoteCall:
             async with asyncio.timeout(max(0.0, self._context.remaining() - _MARGIN_S)):
                 with suppress(RemoteLostError):
                     await self._read_stream(mark)
+                if self._streams:
+                    await self._subscribe(task_id, mark)
                 await self._poll(task_id, mark)
         except TimeoutError:
             if self._unreachable:
@@ -289,6 +293,22 @@ class RemoteCall:
                 self._take(event)
         finally:
             await self.close()
+
+    async def _subscribe(self, task_id: str, mark: str) -> None:
+        """Follows the task by new streams, as long as the agent opens them."""
+        for attempt in range(MAX_SUBSCRIPTIONS):
+            if self._waits(mark):
+                return
+            if attempt:
+                await self._wait(attempt)
+            try:
+                subscribed = await self._client.subscribe(self._interface, task_id)
+            except CallError:
+                return  # it may have ended, or the agent is restarted
+            self._stream = subscribed.stream
+            self._take(subscribed.event)
+            with suppress(RemoteLostError):
+                await self._read_stream(mark)
 
     async def _poll(self, task_id: str, mark: str) -> None:
         number = failed = 0

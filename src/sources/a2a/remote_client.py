@@ -3,7 +3,13 @@
 from typing import Any, Final, NamedTuple
 
 from ...protocol.a2a.remote_card import RemoteInterface
-from ...protocol.a2a.remote_request import RemoteHttpRequest, cancel_request, get_request, send_request
+from ...protocol.a2a.remote_request import (
+    RemoteHttpRequest,
+    cancel_request,
+    get_request,
+    send_request,
+    subscribe_request,
+)
 from ...protocol.a2a.remote_task import (
     RemoteEvent,
     RemoteTask,
@@ -41,6 +47,13 @@ class RemoteClient:
         request = send_request(interface, message, stream=stream)
         if not stream:
             return SentMessage(self._event(await self._result(interface, await self._ask(request))), None)
+        return await self._begin_stream(interface, request)
+
+    async def subscribe(self, interface: RemoteInterface, task_id: str) -> SentMessage:
+        """Follows a task that has not ended. The caller closes the stream."""
+        return await self._begin_stream(interface, subscribe_request(interface, task_id))
+
+    async def _begin_stream(self, interface: RemoteInterface, request: RemoteHttpRequest) -> SentMessage:
         answered = await self._http.stream(request)
         if isinstance(answered, RemoteAnswer):
             return SentMessage(self._event(await self._result(interface, answered)), None)

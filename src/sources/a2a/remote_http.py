@@ -13,13 +13,13 @@ from ...protocol.a2a.remote_request import RemoteHttpRequest
 from ...protocol.error_codes import CallError, PermissionDeniedError, ResultTooLargeError, ServiceUnavailableError
 from ...protocol.json_pieces import LONG_BYTES, TooComplexError, TooManyValuesError, decode_in_pieces
 from ...protocol.trace_context import TRACEPARENT, current_traceparent
-from ...tools import SecretUnavailableError, ValueMask
+from ...tools import SecretUnavailableError, ToolContext, ValueMask
 from ...version import __version__
 from ..body_decompression import read_body
 from ..checked_network import CheckedNetwork, ForbiddenAddressError
 from ..json_surrogates import replace_lone_surrogates
 from ..read_rate import MESSAGES_PER_S, ReadRate
-from ..source_auth import operator_auth
+from ..source_auth import AuthValues, caller_auth, operator_auth
 from ..source_settings import A2ASettings
 from .remote_failures import lost, redirected, unreachable, unreadable
 
@@ -101,11 +101,26 @@ def _data_of(event: bytes) -> bytes:
 class RemoteHttp:
     """Sends the requests of one source."""
 
-    def __init__(self, source: str, settings: A2ASettings, network: CheckedNetwork) -> None:
+    def __init__(
+        self, source: str, settings: A2ASettings, network: CheckedNetwork, credentials: AuthValues | None = None
+    ) -> None:
+        """``credentials``: those of the caller, if the source has no secret of the operator."""
         self.source = source
         self._settings = settings
         self._network = network
-        self._mask: ValueMask | None = None
+        self._credentials = credentials
+        self._mask = None if credentials is None else ValueMask(credentials.redacted_values)
+
+    async def of_caller(self, context: ToolContext) -> "RemoteHttp":
+        """The requests of a call: with the credential of its principal, if the source has one of each caller.
+
+        Raises:
+            CallError: as raised by ``caller_auth``.
+        """
+        auth = self._settings.auth
+        if auth is None or not auth.credentials:
+            return self
+        return RemoteHttp(self.source, self._settings, self._network, await caller_auth(auth, context))
 
     async def ask(self, request: RemoteHttpRequest, *, max_bytes: int, with_secret: bool = True) -> RemoteAnswer:
         """Sends a request, and reads its whole answer. The caller limits its time.
@@ -190,6 +205,8 @@ class RemoteHttp:
         return RemoteAnswer(response.status_code, response.headers, body)
 
     async def _secret_headers(self) -> Mapping[str, str]:
+        if self._credentials is not None:
+            return self._credentials.headers
         try:
             values = await asyncio.to_thread(operator_auth, self._settings.auth)
         except SecretUnavailableError as error:

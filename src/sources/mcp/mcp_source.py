@@ -4,7 +4,7 @@ import asyncio
 import random
 import time
 from collections.abc import AsyncIterator, Callable, Container
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,22 +12,29 @@ from ...protocol.backoff import backoff_s
 from ...protocol.error_codes import CallError, CallTimeoutError
 from ...protocol.terminal_text import one_line
 from ...tools import Tool, ToolContext, ToolOutput
-from ...version import install_extra
 from ..address_policy import AddressPolicy
 from ..checked_network import CheckedNetwork
-from ..content_blocks import read_answer
+from ..content_blocks import server_answer
+from ..oauth.oauth_requests import SourceOAuth
+from ..oauth.oauth_settings import OAuthAuth, secret_auth
+from ..oauth.sign_in_desk import SignInDesk
 from ..pinned_catalog import PinnedCatalog
 from ..source import SourceListener
+from ..source_content import ContentSource, NoSourceEvents, SourceEvents
 from ..source_settings import McpSettings
 from ..tool_pins import PinError
 from ..upstream_definition import UpstreamListing
-from .caller_session import CallerSessions
+from .caller_session import CallerSessions, ContentQuestion, OpenSession
+from .sdk_modules import new_content_requests, session_opener
 from .server_output import ServerLog
+from .upstream_content import UpstreamContent, content_problem
 from .upstream_failures import UpstreamUnavailableError, not_connected, unavailable, unavailable_reason
+from .upstream_questions import CallQuestions
 from .upstream_result import failure
 from .upstream_secrets import UpstreamSecrets
 
 if TYPE_CHECKING:  # imports the SDK, which takes a second
+    from .content_requests import ContentRequests
     from .upstream_session import UpstreamResult, UpstreamSession
 
 LIST_INTERVAL_S: Final = 60.0
@@ -43,21 +50,36 @@ _SETTLE_S: Final = 1.0
 """How long running calls may take to notice that their session has ended."""
 _POLL_S: Final = 0.05
 _PROGRESS_CHARS: Final = 500
+_NO_EVENTS: Final = NoSourceEvents()
 
 
 class McpSource:
-    """Implements ``Source`` and ``Quarantine``."""
+    """Implements ``Source``, ``Quarantine`` and ``OffersContent``."""
 
-    def __init__(self, name: str, settings: McpSettings, pins: Path, taken: Callable[[], Container[str]]) -> None:
-        """``pins`` is the directory of the pin files; ``taken`` returns the tool names that other sources use."""
+    def __init__(
+        self,
+        name: str,
+        settings: McpSettings,
+        pins: Path,
+        taken: Callable[[], Container[str]],
+        events: SourceEvents = _NO_EVENTS,
+        desk: SignInDesk | None = None,
+    ) -> None:
+        """``pins`` is the directory of the pin files; ``taken`` returns the tool names that other sources use; ``desk``
+        has the sign-ins.
+        """
         self._name = name
         self._settings = settings
         self._network = CheckedNetwork(AddressPolicy(settings.allow_private))
-        self._catalog = PinnedCatalog(name, pins, taken)
-        self._secrets = UpstreamSecrets(settings)
+        self._catalog = PinnedCatalog(name, pins, taken, settings.naming)
+        self._secrets = UpstreamSecrets(settings, lambda: self._oauth.secrets)
+        self._oauth = SourceOAuth(name, settings, desk or SignInDesk())
+        self._events = events
+        self._content = UpstreamContent(name, pins, events, settings.timeout_s, self._ask)
         auth, self._caller_sessions = settings.auth, None
-        if auth is not None and auth.credential is not None:
-            self._caller_sessions = CallerSessions(name, settings, auth, self._network)
+        if auth is not None and auth.of_caller:
+            oauth = self._oauth.of_caller if isinstance(auth, OAuthAuth) else None
+            self._caller_sessions = CallerSessions(name, settings, secret_auth(auth), self._network, oauth)
         self._wake = asyncio.Event()
         self._listener: SourceListener | None = None
         self._listing_failed = False
@@ -113,15 +135,17 @@ class McpSource:
         self._wake.set()
 
     async def close(self) -> None:
+        await self._oauth.close()
         await self._network.close()
 
     @property
     def quarantined(self) -> tuple[str, ...]:
-        """The server's names of the quarantined tools."""
-        return self._catalog.latest.quarantined
+        """The server's names of the quarantined tools and prompts."""
+        return (*self._catalog.latest.quarantined, *self._content.quarantined)
 
     def approve(self, tool: str | None) -> tuple[str, ...]:
-        """Approves a tool, by its served or upstream name, or all quarantined tools; returns their upstream names.
+        """Approves a tool or prompt, by its served or upstream name, or all quarantined ones; returns their upstream
+        names.
 
         Raises:
             PinError: the pins cannot be written.
@@ -130,7 +154,10 @@ class McpSource:
         if selected and self._listener is not None:
             self._catalog.approve(selected)
             self._publish(self._listener)
-        return tuple(comparison.definition.name for comparison in selected)
+        names = tuple(comparison.definition.name for comparison in selected)
+        if prompts := self._content.approve(tool):
+            self._publish_notes()
+        return (*names, *prompts)
 
     async def check(self, listener: SourceListener) -> str:
         """Connects once and publishes the tools; returns the server's title.
@@ -167,13 +194,22 @@ class McpSource:
         Raises:
             Exception: the session failed to open, with any exception of the SDK, or has ended.
         """
-        open_session = await asyncio.to_thread(_opener)
+        open_session = await asyncio.to_thread(session_opener)
         variables = self._secrets.load()
         start_timeout = asyncio.timeout(self._settings.start_timeout_s)
         try:
             async with (
                 start_timeout,
-                open_session(self._name, self._settings, variables, self._network, on_log, self._wake) as session,
+                open_session(
+                    self._name,
+                    self._settings,
+                    variables,
+                    self._network,
+                    on_log,
+                    self._wake,
+                    oauth=self._oauth.shared,
+                    events=self._events,
+                ) as session,
             ):
                 listing = await session.listing()
                 start_timeout.reschedule(None)
@@ -191,20 +227,50 @@ class McpSource:
         Raises:
             UpstreamUnavailableError: the session has ended.
         """
+        requests = await asyncio.to_thread(new_content_requests, self._name, session, self._events)
         listening = asyncio.create_task(session.listen(), name=f"changes of source {self._name}")
         self._session = session
+        following: asyncio.Task[None] | None = None
         try:
             await self._accept_listing(listing, listener)
+            await self._list_content(requests, session, listener)
+            following = asyncio.create_task(
+                self._content.report_updates(requests), name=f"resource updates of source {self._name}"
+            )
             while True:
                 with suppress(TimeoutError):
                     async with asyncio.timeout(LIST_INTERVAL_S):
                         await self._wake.wait()
                 self._wake.clear()
                 await self._list_again(session, listener)
+                await self._list_content(requests, session, listener)
         finally:
             self._session = None
-            listening.cancel()
-            await asyncio.wait([listening])
+            tasks = [task for task in (listening, following) if task is not None]
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks)
+
+    async def _list_content(
+        self, requests: "ContentRequests", session: "UpstreamSession", listener: SourceListener
+    ) -> None:
+        """Lists resources and prompts again; a server that fails to keeps its earlier ones, and its tools."""
+        notes = self._content.notes
+        try:
+            await self._content.update(requests)
+        except (CallError, PinError) as error:
+            if session.busy and isinstance(error, CallTimeoutError):  # as for tools
+                return
+            if session.ended.is_set():
+                raise UpstreamUnavailableError(str(error)) from error
+            listener.report_problem(self._secrets.redact_text(content_problem(self._name, error)))
+            return
+        if self._content.notes != notes:
+            self._publish_notes()
+
+    def _publish_notes(self) -> None:
+        if self._listener is not None and self._catalog.listing is not None:
+            self._publish(self._listener)
 
     async def _list_again(self, session: "UpstreamSession", listener: SourceListener) -> None:
         """Lists the tools again.
@@ -241,7 +307,7 @@ class McpSource:
 
     def _publish(self, listener: SourceListener) -> None:
         self._listing_failed = False
-        listener.publish(self._tools(), self._catalog.latest.notes)
+        listener.publish(self._tools(), (*self._catalog.latest.notes, *self._content.notes))
 
     def _tools(self) -> list[Tool]:
         auth = self._settings.auth
@@ -253,50 +319,103 @@ class McpSource:
         Raises:
             CallError: the server's error, or the reason why it could not be called.
         """
+        questions = CallQuestions(
+            self._name, self._settings.sampling, context, self._secrets.redact, self._settings.sampling_budget
+        )
+        with questions.named_in_error():
+            return await self._call(tool, arguments, context, questions)
+
+    async def _call(
+        self, tool: str, arguments: dict[str, Any], context: ToolContext, questions: CallQuestions
+    ) -> ToolOutput | str:
         if self._caller_sessions is not None:
-            return await self._call_as_caller(self._caller_sessions, tool, arguments, context)
+            return await self._call_as_caller(self._caller_sessions, tool, arguments, context, questions)
         session = self._session
         if session is None or session.ended.is_set():
             raise unavailable(self._name, self._problem, self._reconnect_at - time.monotonic())
         try:
             try:
-                result = await self._call_session(session, tool, arguments, context)
+                result = await self._call_session(session, tool, arguments, context, questions)
             except CallError as error:
                 # If the server has forgotten the session, it has not executed the call: repeat it in the next session.
                 next_session = await self._next_session(session, context) if error.executed == "no" else None
                 if next_session is None:
                     raise
-                result = await self._call_session(next_session, tool, arguments, context)
-            if result.failed:
-                raise failure(self._name, result.content, result.structured)
+                result = await self._call_session(next_session, tool, arguments, context, questions)
         except CallError as error:
             error.message, error.details = self._secrets.redact_text(error.message), self._secrets.redact(error.details)
             raise
-        return read_answer(self._secrets.redact(result.content), self._secrets.redact(result.structured))
+        return self._answer(result, self._secrets.redact)
 
     async def _call_as_caller(
-        self, sessions: CallerSessions, tool: str, arguments: dict[str, Any], context: ToolContext
+        self,
+        sessions: CallerSessions,
+        tool: str,
+        arguments: dict[str, Any],
+        context: ToolContext,
+        questions: CallQuestions,
     ) -> ToolOutput | str:
-        try:
-            open_session = await asyncio.to_thread(_opener)
-        except UpstreamUnavailableError as error:
-            raise not_connected(self._name, str(error)) from None
+        open_session = await self._opening()
         report, seconds = self._report(context), self._seconds_left(context)
-        result, mask = await sessions.call(open_session, tool, arguments, context, seconds, report)
-        content, structured = mask.value(result.content), mask.value(result.structured)
+        result, mask = await sessions.call(open_session, tool, arguments, context, seconds, report, questions)
+        return self._answer(result, mask.value)
+
+    def _answer(self, result: "UpstreamResult", redact: Callable[[Any], Any]) -> ToolOutput | str:
+        """Returns a result without secrets.
+
+        Raises:
+            CallError: the tool failed.
+        """
+        parts = redact(result.content), redact(result.structured), redact(result.meta)
         if result.failed:
-            raise failure(self._name, content, structured)
-        return read_answer(content, structured)
+            raise failure(self._name, *parts)
+        return server_answer(*parts)
 
     async def _call_session(
-        self, session: "UpstreamSession", tool: str, arguments: dict[str, Any], context: ToolContext
+        self,
+        session: "UpstreamSession",
+        tool: str,
+        arguments: dict[str, Any],
+        context: ToolContext,
+        questions: CallQuestions,
     ) -> "UpstreamResult":
-        return await session.call(tool, arguments, self._seconds_left(context), self._report(context))
+        return await session.call(tool, arguments, self._seconds_left(context), self._report(context), questions)
 
-    def _report(self, context: ToolContext) -> Callable[[str, float, float | None], None]:
-        def report(message: str, done: float, total: float | None) -> None:
+    @property
+    def offered(self) -> ContentSource:
+        """Its resources and prompts."""
+        return self._content
+
+    async def _ask(self, ask: ContentQuestion, context: ToolContext) -> dict[str, Any]:
+        """The answer to a question about resources or prompts, without the source's secrets."""
+        seconds = self._seconds_left(context)
+        if self._caller_sessions is not None:
+            answer, mask = await self._caller_sessions.ask(await self._opening(), ask, context, seconds)
+            return {name: mask.value(value) for name, value in answer.items()}
+        session = self._session
+        if session is None or session.ended.is_set():
+            raise unavailable(self._name, self._problem, self._reconnect_at - time.monotonic())
+        try:
+            answer = await ask(new_content_requests(self._name, session, self._events), seconds)
+        except CallError as error:
+            error.message, error.details = self._secrets.redact_text(error.message), self._secrets.redact(error.details)
+            raise
+        return {name: self._secrets.redact(value) for name, value in answer.items()}
+
+    async def _opening(self) -> OpenSession:
+        try:
+            return await asyncio.to_thread(session_opener)
+        except UpstreamUnavailableError as error:
+            raise not_connected(self._name, str(error)) from None
+
+    def _report(self, context: ToolContext) -> Callable[[str, float, float | None], float]:
+        """Returns what passes on progress, which extends the call's deadline, and returns the time that is left."""
+
+        def report(message: str, done: float, total: float | None) -> float:
             text = one_line(self._secrets.redact_text(message), _PROGRESS_CHARS)
             context.progress(text or f"{self._name} is working", done, total)
+            context.extend_deadline(self._settings.timeout_s)
+            return context.remaining() - _MARGIN_S
 
         return report
 
@@ -319,19 +438,6 @@ class McpSource:
             ):
                 await asyncio.sleep(_POLL_S)
         return None if self._session is ended else self._session
-
-
-def _opener() -> Callable[..., AbstractAsyncContextManager["UpstreamSession"]]:
-    """Returns ``upstream_session.open_session``.
-
-    Raises:
-        UpstreamUnavailableError: the MCP SDK is not installed.
-    """
-    try:
-        from . import upstream_session  # noqa: PLC0415 - takes a second; imported in a thread
-    except ImportError as error:
-        raise UpstreamUnavailableError(f"the MCP SDK is not installed ({error.name}); {install_extra('mcp')}") from None
-    return upstream_session.open_session
 
 
 def upstream_reconnect_delay_s(attempt: int) -> float:

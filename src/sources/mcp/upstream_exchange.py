@@ -3,11 +3,16 @@
 Does not import the MCP SDK, which takes a second: the daemon imports it only if it has such a source.
 """
 
-from dataclasses import dataclass
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
 from typing import Final
 
+from ...protocol.error_codes import CallError
 from ...protocol.json_pieces import MAX_VALUES
 from ...protocol.json_rpc import HEADER_MISMATCH, INVALID_PARAMS, METHOD_NOT_FOUND, PARSE_ERROR
+from .upstream_questions import CallQuestions
 
 __all__ = [
     "CONNECTION_CLOSED",
@@ -32,7 +37,7 @@ TOO_MANY_VALUES: Final = f"it has more than {MAX_VALUES:,} values"
 """Why an answer is not parsed: that would hold up the event loop."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class UpstreamExchange:
     """The HTTP exchange of one call."""
 
@@ -44,11 +49,60 @@ class UpstreamExchange:
     retry_after: str | None = None
     forbidden: str | None = None
     """Why the address is forbidden."""
+    refused: CallError | str | None = None
+    """Why no token is sent, or none is accepted."""
     broken: bool = False
     """The connection failed."""
     too_large: bool = False
     unreadable: str | None = None
     """Why the answer cannot be read."""
+    questions: CallQuestions | None = None
+    """Asks what the server wants to know during the call."""
+    _timeouts: list[asyncio.Timeout] = field(default_factory=list)
+    _open_questions: int = 0
+    _left_s: float | None = None
+
+    @asynccontextmanager
+    async def timeout(self) -> AsyncIterator[None]:
+        """Ends the block at the deadline, which moves while a question is open.
+
+        Raises:
+            TimeoutError: it was reached.
+        """
+        async with asyncio.timeout_at(self.deadline) as timeout:
+            self._timeouts.append(timeout)
+            try:
+                yield
+            finally:
+                self._timeouts.remove(timeout)
+
+    @contextmanager
+    def clock_stopped(self) -> Iterator[None]:
+        """The deadline does not come nearer during the block, in which a question waits for its answer."""
+        clock = asyncio.get_running_loop().time
+        self._open_questions += 1
+        if self._open_questions == 1 and self.deadline is not None:
+            self._left_s = self.deadline - clock()
+            self._move_deadline(None)
+        try:
+            yield
+        finally:
+            self._open_questions -= 1
+            if self._open_questions == 0 and self._left_s is not None:
+                self._move_deadline(clock() + self._left_s)
+
+    def extend(self, seconds: float) -> None:
+        """Moves the deadline to ``seconds`` from now, if that is later, and no question is open."""
+        if self.deadline is not None:
+            deadline = asyncio.get_running_loop().time() + seconds
+            if deadline > self.deadline:
+                self._move_deadline(deadline)
+
+    def _move_deadline(self, deadline: float | None) -> None:
+        self.deadline = deadline
+        for timeout in self._timeouts:
+            if not timeout.expired():
+                timeout.reschedule(deadline)
 
     def mark_sent(self) -> None:
         self.sent = True

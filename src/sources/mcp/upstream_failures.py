@@ -73,6 +73,10 @@ def not_connected(source: str, problem: str) -> ServiceUnavailableError:
 
 def call_failure(source: str, code: int, message: str, exchange: UpstreamExchange) -> CallError:
     """Returns the error of a call that ended with this JSON-RPC error, and over HTTP with this exchange."""
+    if isinstance(exchange.refused, CallError):
+        return exchange.refused
+    if exchange.refused is not None:
+        return PermissionDeniedError(f"{source} is not available: {exchange.refused}.", executed="no")
     http_failure = _http_failure(source, exchange)
     if http_failure is not None:
         return http_failure
@@ -134,6 +138,8 @@ def _http_failure(source: str, exchange: UpstreamExchange) -> CallError | None:
 
 def http_connect_problem(source: str, exchange: UpstreamExchange) -> str | None:
     """Returns why a server at a URL could not be connected to, or None if HTTP does not show it."""
+    if isinstance(exchange.refused, str):
+        return exchange.refused
     if exchange.broken and not exchange.sent:
         return "it cannot be reached"
     if exchange.broken:

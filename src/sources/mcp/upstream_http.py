@@ -21,6 +21,8 @@ from ...protocol.terminal_text import one_line
 from ...tools import SecretUnavailableError
 from ..checked_network import CheckedNetwork, ForbiddenAddressError
 from ..json_surrogates import LoneSurrogates
+from ..oauth.oauth_requests import OAuthRequests
+from ..oauth.sign_in_values import SignInNeededError, TokenUnavailableError
 from ..read_rate import MESSAGES_PER_S, ReadRate
 from .upstream_exchange import CONNECTION_CLOSED, TOO_MANY_VALUES, UpstreamExchange
 
@@ -34,28 +36,38 @@ _DATA: Final = re.compile(rb"(?:^|[\r\n])data:([^\r\n]*)")
 _FAILURES: Final = (httpcore.NetworkError, httpcore.ProtocolError, httpcore.TimeoutException, httpx.InvalidURL, OSError)
 
 
-_exchange: ContextVar[UpstreamExchange | None] = ContextVar("exchange", default=None)
+current_exchange: ContextVar[UpstreamExchange | None] = ContextVar("exchange", default=None)
 
 
 @contextmanager
 def recorded_in(exchange: UpstreamExchange) -> Iterator[None]:
     """Records requests of this task within the block in ``exchange``."""
-    token = _exchange.set(exchange)
+    token = current_exchange.set(exchange)
     try:
         yield
     finally:
-        _exchange.reset(token)
+        current_exchange.reset(token)
 
 
 class _Message(msgspec.Struct):
     id: str | int | None = None
+    method: str | None = None
 
 
 class SourceTransport(httpx2.AsyncBaseTransport):
     """Implements ``httpx2``'s transport on a source's network."""
 
-    def __init__(self, network: CheckedNetwork, headers: Callable[[], Mapping[str, str]], max_bytes: int) -> None:
-        """``headers`` returns the source's headers for each request; answers are limited to ``max_bytes``."""
+    def __init__(
+        self,
+        network: CheckedNetwork,
+        headers: Callable[[], Mapping[str, str]],
+        max_bytes: int,
+        oauth: OAuthRequests | None = None,
+    ) -> None:
+        """``headers`` returns the source's headers for each request, and ``oauth`` adds the token; answers are limited
+        to ``max_bytes``.
+        """
+        self._oauth = oauth
         self._network = network
         self._headers = headers
         self._max_bytes = max_bytes
@@ -66,17 +78,24 @@ class SourceTransport(httpx2.AsyncBaseTransport):
 
         An exception here would end the session of all callers of this server.
         """
-        exchange = _exchange.get()
+        exchange = current_exchange.get()
         body = await request.aread()
         deadline = None if exchange is None else exchange.deadline
         if request.method == "DELETE":
             deadline = asyncio.get_running_loop().time() + _CLOSE_S
-        elif body and msgspec.json.decode(body, type=_Message).id is None:
-            deadline = asyncio.get_running_loop().time() + _NOTIFICATION_S
+        elif body:
+            message = msgspec.json.decode(body, type=_Message)
+            if message.id is None or message.method is None:  # a notification, or the answer to a question
+                deadline = asyncio.get_running_loop().time() + _NOTIFICATION_S
+                exchange = None if message.method is None else exchange
         recorded = exchange or UpstreamExchange()
         try:
             async with asyncio.timeout_at(deadline):
-                return await self._send(request, body, recorded)
+                return await self._authorized(request, body, recorded)
+        except SignInNeededError as error:
+            recorded.refused, failure = error, "no sign-in"
+        except TokenUnavailableError as error:
+            recorded.refused, failure = str(error), "no token"
         except (ForbiddenAddressError, SecretUnavailableError) as error:
             recorded.forbidden = failure = str(error)
         except _CompressedError as error:
@@ -86,9 +105,32 @@ class SourceTransport(httpx2.AsyncBaseTransport):
         error_body = {"jsonrpc": "2.0", "id": None, "error": {"code": CONNECTION_CLOSED, "message": failure}}
         return httpx2.Response(502, json=error_body, request=request)
 
-    async def _send(self, request: httpx2.Request, body: bytes, exchange: UpstreamExchange) -> httpx2.Response:
+    async def _authorized(self, request: httpx2.Request, body: bytes, exchange: UpstreamExchange) -> httpx2.Response:
+        """Sends the request, and once more with another token if the server refuses the first: 401 and 403 say that it
+        has done nothing.
+
+        Raises:
+            SignInNeededError, TokenUnavailableError: somebody must sign in first.
+        """
+        if self._oauth is None:
+            return await self._send(request, body, exchange, {})
+        response = await self._send(request, body, exchange, await self._oauth.headers())
+        if response.status_code in {401, 403}:
+            await response.aclose()
+            if not await self._oauth.refused(response.status_code, response.headers.get("www-authenticate", "")):
+                return httpx2.Response(response.status_code, request=request)
+            response = await self._send(request, body, exchange, await self._oauth.headers())
+            if response.status_code == 401:
+                await response.aclose()
+                raise self._oauth.needed()
+        return response
+
+    async def _send(
+        self, request: httpx2.Request, body: bytes, exchange: UpstreamExchange, authorization: Mapping[str, str]
+    ) -> httpx2.Response:
         headers = httpx.Headers(request.headers.raw)
         headers.update(self._headers())
+        headers.update(authorization)
         forwarded = httpx.Request(request.method, str(request.url), headers=headers, content=body)
         async with AsyncExitStack() as stack:
             connection = await stack.enter_async_context(self._network.acquire())
@@ -136,7 +178,7 @@ class _Body(httpx2.AsyncByteStream):
         held: list[bytes] = []
         while True:
             try:
-                async with asyncio.timeout_at(self._exchange.deadline):
+                async with self._exchange.timeout():
                     part = await anext(parts, None)
                     if self._rate is not None and part is not None:
                         await asyncio.sleep(self._rate.consume(max(1, part.count(b"\n") // _LINES_PER_EVENT)))

@@ -118,13 +118,23 @@ def _name(tool: Any) -> str:
 
 
 def definition(tool: Tool) -> UpstreamDefinition:
-    """Returns the definition of the SDK's tool, without metadata and icons."""
-    plain = tool.model_dump(mode="json", by_alias=True, exclude_none=True, exclude={"meta", "icons"})
+    """Returns the definition of the SDK's tool."""
+    plain = tool.model_dump(mode="json", by_alias=True, exclude_none=True)
     annotations = plain.get("annotations", {})
     hints = {name: value for name, value in annotations.items() if name != "title"}
     title = plain.get("title") or annotations.get("title") or ""
+    shown = {"annotations": plain.get("annotations")}
+    shown |= {name: plain[name] for name in ("title", "icons", "_meta") if name in plain}
+    if "description" not in plain:
+        shown["description"] = None
     return UpstreamDefinition(
-        plain["name"], plain.get("description") or title, plain["inputSchema"], plain.get("outputSchema"), hints
+        plain["name"],
+        plain.get("description") or title,
+        plain["inputSchema"],
+        plain.get("outputSchema"),
+        hints,
+        title=title,
+        shown=shown,
     )
 
 

@@ -1,5 +1,6 @@
 """The secrets that a server receives, and their removal from its output."""
 
+from collections.abc import Callable
 from typing import Any
 
 from ...tools import SecretLocation, SecretUnavailableError, ValueMask
@@ -11,9 +12,13 @@ from .upstream_failures import UpstreamUnavailableError
 class UpstreamSecrets:
     """The secrets of one source, as they were when its server was last connected to."""
 
-    def __init__(self, settings: McpSettings) -> None:
+    def __init__(self, settings: McpSettings, tokens: Callable[[], frozenset[str]] = frozenset) -> None:
+        """``tokens`` returns those that the daemon has sent since."""
+        self._tokens = tokens
+        self._masked_tokens: frozenset[str] = frozenset()
         self._settings = settings
         self._mask: ValueMask | None = None
+        self._known: list[str] = []
 
     def load(self) -> dict[str, str]:
         """Reads the secrets; returns the program's variables.
@@ -31,13 +36,28 @@ class UpstreamSecrets:
                     secrets.append(variables[name])
         except SecretUnavailableError as error:
             raise UpstreamUnavailableError(f"a secret is missing: {error}") from None
-        self._mask = ValueMask(secrets) if secrets else None
+        self._known = secrets
+        self._masked_tokens = self._tokens()
+        self._renew_mask()
         return variables
+
+    def _renew_mask(self) -> None:
+        secrets = [*self._known, *self._masked_tokens]
+        self._mask = ValueMask(secrets) if secrets else None
+
+    def _current(self) -> ValueMask | None:
+        tokens = self._tokens()
+        if tokens is not self._masked_tokens:
+            self._masked_tokens = tokens
+            self._renew_mask()
+        return self._mask
 
     def redact_text(self, text: str) -> str:
         """Returns the text without the secrets."""
-        return text if self._mask is None else self._mask.text(text)
+        mask = self._current()
+        return text if mask is None else mask.text(text)
 
     def redact(self, value: Any) -> Any:
         """Returns the JSON value without the secrets, at any depth."""
-        return value if self._mask is None else self._mask.value(value)
+        mask = self._current()
+        return value if mask is None else mask.value(value)

@@ -13,7 +13,7 @@ import httpx2
 import msgspec
 from mcp.client import Client
 from mcp.client.streamable_http import streamable_http_client
-from mcp.client.subscriptions import SubscriptionLost
+from mcp.client.subscriptions import Subscription, SubscriptionLost
 from mcp.shared.dispatcher import ProgressFnT
 from mcp.shared.exceptions import MCPError
 from mcp_types import (
@@ -25,29 +25,49 @@ from mcp_types import (
     ListToolsResult,
     LoggingMessageNotificationParams,
     PaginatedRequestParams,
+    PromptListChangedNotification,
+    ResourceListChangedNotification,
+    ResourceUpdatedNotification,
+    SamplingCapability,
+    SamplingToolsCapability,
+    ServerCapabilities,
     ToolListChangedNotification,
 )
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import TypeAdapter, ValidationError
 
 from ...protocol.error_codes import CallError, ProviderError
+from ...protocol.mcp.mcp_result import METADATA_KEY
+from ...protocol.mcp.request_envelope import SERVER_KEY
 from ...protocol.trace_context import TRACEPARENT, current_traceparent
 from ...version import __version__
 from ..checked_network import CheckedNetwork
+from ..oauth.oauth_requests import OAuthRequests
 from ..source import SourceNote
 from ..source_auth import AuthValues, operator_auth
+from ..source_content import NoSourceEvents, SourceEvents
 from ..source_settings import McpSettings
 from ..upstream_definition import UpstreamListing
 from . import upstream_failures
+from .session_questions import MAX_INPUT_ROUNDS, SessionQuestions, input_responses
 from .upstream_exchange import UpstreamExchange
 from .upstream_failures import UpstreamUnavailableError
-from .upstream_http import SourceTransport, recorded_in
+from .upstream_http import SourceTransport, current_exchange, recorded_in
 from .upstream_listing import FilteredStream, ListingCollector
 from .upstream_process import ServerCommand, environment, server_process
+from .upstream_questions import CallQuestions
 
 _RESUBSCRIBE_S: Final = 5.0
+_LIST_CHANGES: Final = (ToolListChangedNotification, PromptListChangedNotification, ResourceListChangedNotification)
+_NO_EVENTS: Final = NoSourceEvents()
 _LINE_EXTRA_BYTES: Final = 64 * 1024
 """The overhead of a message around its answer."""
+
+_STATE_ONLY_S: Final = 0.25
+"""The wait before a call is repeated whose result has only a state."""
+
+_OWN_KEYS: Final = frozenset({SERVER_KEY, METADATA_KEY})
+"""What this daemon says itself in the ``_meta`` of a result."""
 
 _result: Final[Any] = TypeAdapter(dict[str, Any])  # the SDK's types are pydantic models
 """The result unchanged: the SDK validates it, and its models would copy all of it twice."""
@@ -60,14 +80,23 @@ class UpstreamResult:
     content: list[dict[str, Any]]
     structured: Any
     failed: bool
+    meta: dict[str, Any] | None = None
+    """Its ``_meta``, without the server's name, which this daemon's replaces."""
 
 
 class UpstreamSession:
     """A connected server."""
 
     def __init__(
-        self, source: str, client: Client, wake: asyncio.Event, ended: asyncio.Event, removal_notes: list[SourceNote]
+        self,
+        source: str,
+        client: Client,
+        wake: asyncio.Event,
+        ended: asyncio.Event,
+        removal_notes: list[SourceNote],
+        questions: SessionQuestions,
     ) -> None:
+        self._questions = questions
         self._source = source
         self._client = client
         self._removal_notes = removal_notes
@@ -89,6 +118,20 @@ class UpstreamSession:
         return "" if info is None else info.title or info.name
 
     @property
+    def capabilities(self) -> ServerCapabilities:
+        """What the server declares."""
+        return self._client.server_capabilities
+
+    @property
+    def is_modern(self) -> bool:
+        """Whether it speaks a revision in which changes are subscribed to by one request (``listening_to``)."""
+        return self._client.protocol_version in MODERN_PROTOCOL_VERSIONS
+
+    def listening_to(self, uris: list[str]) -> AbstractAsyncContextManager[Subscription]:
+        """A subscription to changes of these resources, in a modern revision."""
+        return self._client.listen(resource_subscriptions=uris)
+
+    @property
     def busy(self) -> bool:
         """Whether a call is running."""
         return self._running > 0
@@ -100,6 +143,9 @@ class UpstreamSession:
             UpstreamUnavailableError: the server did not list them.
         """
         self._removal_notes.clear()
+        offered = self.capabilities
+        if offered.tools is None and (offered.resources is not None or offered.prompts is not None):
+            return UpstreamListing(())  # a server that declares nothing may have tools
         collector = ListingCollector()
         cursor = collector.add_page(await self._page(None))
         while cursor is not None:
@@ -123,21 +169,37 @@ class UpstreamSession:
             raise UpstreamUnavailableError(f"its tool listing is not valid MCP ({where}: {first['msg']})") from error
 
     async def call(
-        self, tool: str, arguments: dict[str, Any], seconds: float, report: Callable[[str, float, float | None], None]
+        self,
+        tool: str,
+        arguments: dict[str, Any],
+        seconds: float,
+        report: Callable[[str, float, float | None], float],
+        questions: CallQuestions,
     ) -> UpstreamResult:
-        """Calls the tool and returns its result, within ``seconds``. On cancellation or timeout the server is asked to
-        cancel the call.
+        """Calls the tool and returns its result, within ``seconds``, without the time that ``questions`` of the server
+        wait. After progress, it may last as long from then on as ``report`` returns. On cancellation or timeout the
+        server is asked to cancel the call.
 
         Raises:
             CallError: there is no result.
         """
 
         async def on_progress(progress: float, total: float | None, message: str | None) -> None:
-            report(message or "", progress, total)
+            exchange.extend(report(message or "", progress, total))
 
+        exchange = UpstreamExchange(deadline=asyncio.get_running_loop().time() + seconds, questions=questions)
+        with self._counting(), self._questions.running(exchange):
+            return await self._request(tool, arguments, exchange, on_progress)
+
+    async def request(self, request: Any, seconds: float) -> dict[str, Any]:
+        """Sends any other request of the SDK's types, and returns its result unchanged, within ``seconds``.
+
+        Raises:
+            CallError: there is no result; its cause is the SDK's error.
+        """
         exchange = UpstreamExchange(deadline=asyncio.get_running_loop().time() + seconds)
         with self._counting():
-            return await self._request(tool, arguments, exchange, on_progress)
+            return await self._send(request, exchange, None)
 
     async def wait_idle(self, seconds: float) -> None:
         """Waits up to ``seconds`` for running calls, before the session ends."""
@@ -159,10 +221,30 @@ class UpstreamSession:
     async def _request(
         self, tool: str, arguments: dict[str, Any], exchange: UpstreamExchange, on_progress: ProgressFnT
     ) -> UpstreamResult:
-        request = CallToolRequest(params=CallToolRequestParams(name=tool, arguments=arguments, _meta=_trace_context()))
+        responses: dict[str, Any] | None = None
+        state: str | None = None
+        for _ in range(MAX_INPUT_ROUNDS + 1):
+            params = CallToolRequestParams(
+                name=tool,
+                arguments=arguments,
+                input_responses=responses,
+                request_state=state,
+                _meta=_trace_context(),
+            )
+            result = await self._send(CallToolRequest(params=params), exchange, on_progress)
+            if result.get("resultType") != "input_required":
+                return self._read(result)
+            with exchange.clock_stopped():
+                responses = await input_responses(self._source, result, exchange.questions)
+            state = result.get("requestState")
+            if responses is None:
+                await asyncio.sleep(_STATE_ONLY_S)  # the server wants the call again, later
+        raise ProviderError(f"{self._source} asked for input more than {MAX_INPUT_ROUNDS} times.", executed="maybe")
+
+    async def _send(self, request: Any, exchange: UpstreamExchange, on_progress: ProgressFnT | None) -> dict[str, Any]:
         try:
             with recorded_in(exchange):
-                async with asyncio.timeout_at(exchange.deadline):
+                async with exchange.timeout():
                     result: dict[str, Any] = await self._client.session.send_request(
                         request, _result, progress_callback=on_progress
                     )
@@ -172,12 +254,14 @@ class UpstreamSession:
             raise self._failure(error, exchange) from error
         except ValidationError as error:
             raise self._invalid_answer() from error
-        if result.get("resultType") == "input_required":
-            raise ProviderError(f"{self._source} asks for input during a call, which the daemon does not support.")
+        return result
+
+    def _read(self, result: Mapping[str, Any]) -> UpstreamResult:
         content = result.get("content", [])
         if not isinstance(content, list) or not all(isinstance(block, dict) for block in content):
             raise self._invalid_answer()
-        return UpstreamResult(content, result.get("structuredContent"), result.get("isError", False) is not False)
+        is_failed = result.get("isError", False) is not False
+        return UpstreamResult(content, result.get("structuredContent"), is_failed, _meta_of(result))
 
     def _invalid_answer(self) -> ProviderError:
         return ProviderError(f"{self._source}'s answer is not valid MCP.", executed="yes")
@@ -190,17 +274,27 @@ class UpstreamSession:
         return upstream_failures.call_failure(self._source, error.code, error.message, exchange)
 
     async def listen(self) -> None:
-        """Subscribes to tool changes for the life of the session, if the server requires a subscription."""
-        if self._client.protocol_version not in MODERN_PROTOCOL_VERSIONS:
-            return
-        tools = self._client.server_capabilities.tools
-        while tools is not None and tools.list_changed:
+        """Subscribes to changes of the lists for the life of the session, if the server requires a subscription."""
+        offered = self.capabilities
+        tools = offered.tools is not None and bool(offered.tools.list_changed)
+        prompts = offered.prompts is not None and bool(offered.prompts.list_changed)
+        resources = offered.resources is not None and bool(offered.resources.list_changed)
+        while self.is_modern and (tools or prompts or resources):
             with suppress(MCPError, SubscriptionLost, TimeoutError):
-                async with self._client.listen(tools_list_changed=True) as subscription:
+                async with self._client.listen(
+                    tools_list_changed=tools, prompts_list_changed=prompts, resources_list_changed=resources
+                ) as subscription:
                     async for _ in subscription:
                         self.wake.set()
             await asyncio.sleep(_RESUBSCRIBE_S)
             self.wake.set()  # changes in between were not announced
+
+
+def _meta_of(result: Mapping[str, Any]) -> dict[str, Any] | None:
+    meta = result.get("_meta")
+    if not isinstance(meta, dict):
+        return None
+    return {key: value for key, value in meta.items() if key not in _OWN_KEYS} or None
 
 
 def _trace_context() -> Any:
@@ -223,12 +317,15 @@ async def open_session(
     wake: asyncio.Event,
     *,
     auth: AuthValues | None = None,
+    oauth: OAuthRequests | None = None,
     connecting: UpstreamExchange | None = None,
+    events: SourceEvents = _NO_EVENTS,
 ) -> AsyncIterator[UpstreamSession]:
     """Starts or connects to the server, yields the session, and ends it after the block.
 
     ``variables`` are those of ``settings.env``, with their values; ``wake`` becomes the session's event. ``auth``: what
-    the requests get instead of the operator's secret; ``connecting`` records how connecting went.
+    the requests get instead of the operator's secret, ``oauth``: where their tokens come from; ``connecting`` records
+    how connecting went. ``events`` receives updates of resources and log messages.
 
     Raises:
         Exception: the session could not be opened: any exception of the SDK, or a group of them.
@@ -241,22 +338,32 @@ async def open_session(
         wake.set()
 
     async def on_message(message: object) -> None:
-        if isinstance(message, ToolListChangedNotification):
+        if isinstance(message, _LIST_CHANGES):
             wake.set()
+        elif isinstance(message, ResourceUpdatedNotification):
+            events.resource_updated(source, message.params.uri)
 
     async def log(params: LoggingMessageNotificationParams) -> None:
         data = params.data if isinstance(params.data, str) else msgspec.json.encode(params.data).decode()
         on_log(f"{params.level}: {data}")
+        events.logged(source, params.level, params.logger, params.data)
 
+    questions = SessionQuestions(current_exchange)
     client = Client(
         cast(
-            "Any", _transport(settings, variables, network, on_log, end, removal_notes, auth)
+            "Any", _transport(settings, variables, network, on_log, end, removal_notes, auth, oauth)
         ),  # a context manager that yields streams
         cache=None,
         client_info=Implementation(name="toold", version=__version__),
         message_handler=on_message,
         logging_callback=log,
         log_level="info",
+        elicitation_callback=questions.elicit,
+        sampling_callback=None if settings.sampling == "off" else questions.sample,
+        sampling_capabilities=SamplingCapability(tools=SamplingToolsCapability())
+        if settings.sampling == "client"
+        else SamplingCapability(),
+        list_roots_callback=questions.list_roots,
     )
     async with AsyncExitStack() as stack:
         exchange = connecting or UpstreamExchange()
@@ -268,7 +375,7 @@ async def open_session(
             if reason is not None:
                 raise UpstreamUnavailableError(reason) from error
             raise
-        yield UpstreamSession(source, client, wake, ended, removal_notes)
+        yield UpstreamSession(source, client, wake, ended, removal_notes, questions)
 
 
 @asynccontextmanager
@@ -280,6 +387,7 @@ async def _transport(
     on_end: Callable[[], None],
     removal_notes: list[SourceNote],
     auth: AuthValues | None,
+    oauth: OAuthRequests | None,
 ) -> AsyncIterator[Any]:
     streams: AbstractAsyncContextManager[Any]
     if settings.command is not None:
@@ -291,7 +399,7 @@ async def _transport(
             yield FilteredStream(messages, removal_notes), sending
         return
     transport = SourceTransport(
-        network, lambda: _headers_of(auth or operator_auth(settings.shared_auth)), settings.max_answer_bytes
+        network, lambda: _headers_of(auth or operator_auth(settings.shared_auth)), settings.max_answer_bytes, oauth
     )
     async with httpx2.AsyncClient(transport=transport, timeout=None, trust_env=False) as http:
         limit = settings.max_answer_bytes + _LINE_EXTRA_BYTES

@@ -6,23 +6,29 @@ the network, the clock, or where prompts are.
 """
 
 from .agent_context import AgentContext
-from .agent_definition import MAX_PROMPT_CHARS, Agent, ExecutionType
+from .agent_definition import MAX_PROMPT_CHARS, MAX_ROLES, Agent, ExecutionType
 from .agent_files import agent_files, agents_in
 from .agent_reader import AgentDefinitionError, FieldProblem, check_cycles, read_agent, read_agents
 from .agent_replay_tool import agent_replay_tool
 from .agent_runs_tool import agent_runs_tool
 from .agent_skill import AgentSkill
 from .agent_snapshot import AGENT_SOURCE
-from .agent_tool import agent_tools
+from .agent_tool import DETACHED_AGENT_TIMEOUT_S, agent_tools
 from .architecture_plan import ArchitecturePlan, PlanMember
 from .architecture_tool import INVOKE_TOOL, architecture_tool
 from .busy_conversations import BusyConversations
 from .registry_record import names_no_tools
+from .searched_collections import COLLECTION_PREFIX, KNOWLEDGE_SOURCE, RESERVED_COLLECTIONS
 
 __all__ = [
     "AGENT_SOURCE",
+    "COLLECTION_PREFIX",
+    "DETACHED_AGENT_TIMEOUT_S",
     "INVOKE_TOOL",
+    "KNOWLEDGE_SOURCE",
     "MAX_PROMPT_CHARS",
+    "MAX_ROLES",
+    "RESERVED_COLLECTIONS",
     "Agent",
     "AgentContext",
     "AgentDefinitionError",

@@ -102,6 +102,9 @@ class Role(BaseModel):
     tools: tuple[ToolGrant, ...] = ()
     knowledge: tuple[Name, ...] = ()
     """Collections of documents that it may search: each by the tool ``knowledge_NAME``."""
+    optional_knowledge: tuple[Name, ...] = ()
+    """The same, but a collection whose tool the session's toolset lacks is a warning and no error: a registry names
+    collections without knowing which ones this daemon has."""
     agents: tuple[Name, ...] = ()
     """Other agents that it may call."""
     workers: tuple[RoleName, ...] = ()

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from ...protocol.content_text import described_text
 from ...protocol.error_codes import ToolError
 from ...protocol.tool_call import ToolResult, Usage
 from ...providers import Completion, ImagePart, Message, TextPart, ToolInvocation
@@ -126,8 +127,15 @@ def messages_of(rows: Iterable[Row], images: Sequence[str] = ()) -> tuple[Messag
 
 
 def result_text(result: ToolResult) -> str:
-    """The result of a call for the model: its text, or its error as JSON. ``turn_results`` shortens it."""
-    return result.text if result.error is None else error_text(result.error)
+    """The result of a call for the model: its text, which describes images and files, or its error as JSON.
+
+    ``turn_results`` shortens it.
+    """
+    if result.error is not None:
+        return error_text(result.error)
+    if not result.outputs and result.structured is not msgspec.UNSET:  # an MCP server's, without a text
+        return msgspec.json.encode(result.structured).decode()
+    return described_text(result.outputs)
 
 
 def error_text(error: ToolError) -> str:

@@ -8,8 +8,15 @@ from pydantic_core import PydanticCustomError
 MAX_SKILLS: Final = 64
 """The most skills of an agent; each is in every card that is sent."""
 
-_Text = Annotated[str, StringConstraints(min_length=1, max_length=4000)]
-_Word = Annotated[str, StringConstraints(min_length=1, max_length=200)]
+MAX_SKILL_CHARS: Final = 4000
+"""Of a description or an example."""
+MAX_WORD_CHARS: Final = 200
+"""Of an id, a name or a tag."""
+MAX_TAGS: Final = 50
+MAX_EXAMPLES: Final = 20
+
+_Text = Annotated[str, StringConstraints(min_length=1, max_length=MAX_SKILL_CHARS)]
+_Word = Annotated[str, StringConstraints(min_length=1, max_length=MAX_WORD_CHARS)]
 
 
 class AgentSkill(BaseModel):
@@ -21,8 +28,8 @@ class AgentSkill(BaseModel):
     name: _Word | None = None
     """None: the id."""
     description: _Text
-    tags: Annotated[tuple[_Word, ...], Field(min_length=1, max_length=50)] = ("agent",)
-    examples: Annotated[tuple[_Text, ...], Field(max_length=20)] = ()
+    tags: Annotated[tuple[_Word, ...], Field(min_length=1, max_length=MAX_TAGS)] = ("agent",)
+    examples: Annotated[tuple[_Text, ...], Field(max_length=MAX_EXAMPLES)] = ()
     """Messages to try."""
     extended: bool = False
     """Whether only the extended card has it, which needs a token."""

@@ -22,6 +22,7 @@ from ..prompt_source import PromptError, PromptQuery, PromptSource, ResolvedProm
 from ..tool_context import ToolContext
 from ..tool_definition import Tool
 from .agent_definition import Agent, Role, ToolGrant
+from .searched_collections import COLLECTION_PREFIX, optional_searches
 
 ENGINE: Final = 2
 """The version of the engine: how turns and calls are named, and what they contain. A run of another version cannot
@@ -117,6 +118,7 @@ async def make_snapshot(
     for role, prompt in zip(agent.roles, await _prompts(agent, variables, prompts, operator=operator), strict=True):
         warnings += prompt.warnings if operator else _shown(prompt)
         functions = offered_functions(agent, role, context.toolset_view.tools)
+        warnings += optional_searches(role, context.toolset_view.tools)[1]
         model, warning = _chosen_model(prompt, agent, role, functions, context)
         warnings += warning
         roles[role.name] = RoleSnapshot(
@@ -286,7 +288,7 @@ def _check_approvals(agent: Agent, role: Role, targets: Collection[str]) -> None
 
 def _granted(agent: Agent, role: Role, tools: Mapping[str, Tool]) -> list[Tool]:
     granted: dict[str, Tool] = {}
-    collections = [ToolGrant(name=f"knowledge_{name}") for name in role.knowledge]
+    collections = [ToolGrant(name=f"{COLLECTION_PREFIX}{name}") for name in role.knowledge]
     for grant in (*role.tools, *collections):
         if not grant.active:
             continue
@@ -296,7 +298,8 @@ def _granted(agent: Agent, role: Role, tools: Mapping[str, Tool]) -> list[Tool]:
         if not found:
             raise _missing(agent, role, "knowledge" if grant in collections else "tools", grant, tools)
         granted |= {tool.name: tool for tool in found}
-    return list(granted.values())
+    searches, _ = optional_searches(role, tools)
+    return list((granted | {tool.name: tool for tool in searches}).values())
 
 
 def _missing(

@@ -11,7 +11,7 @@ from ...protocol.tool_call import Annotations, ToolResult
 from ..completions import read_images
 from ..continued_work import continued_by_run
 from ..conversation import Conversation, Turn
-from ..orchestration import detach
+from ..orchestration import CALL_MARGIN_S, detach
 from ..orchestration_context import OrchestrationContext, RunSpending
 from ..prompt_source import PromptSource
 from ..tool import Arguments, ToolOutput, tool
@@ -27,6 +27,8 @@ from .role_run import run_role
 
 MAX_DETACHED_TIMEOUT_S: Final = 86_400.0
 DETACHED_TIMEOUT_S: Final = 3600.0
+DETACHED_AGENT_TIMEOUT_S: Final = DETACHED_TIMEOUT_S + CALL_MARGIN_S
+"""The timeout of an agent's call that is detached from the start."""
 MAX_IMAGES: Final = 16
 """The most images of a message; the same as for ``chat``."""
 MAX_IMAGES_BYTES: Final = 20 * 1024 * 1024

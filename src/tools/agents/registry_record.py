@@ -4,6 +4,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from .agent_skill import MAX_EXAMPLES, MAX_SKILL_CHARS, MAX_SKILLS, MAX_TAGS, MAX_WORD_CHARS
+
 _MISSING_TOOLS: Final = frozenset({"Bash", "Read", "Grep", "Glob"})
 """The tools that a registry gives every role by default; its agents never had them."""
 _REFERENCES: Final = ("aggregator_role", "coordinator_role", "hub_role")
@@ -38,16 +40,21 @@ def names_no_tools(tools: Iterable[Any]) -> bool:
 
 
 def from_registry(record: Mapping[str, Any]) -> dict[str, Any]:
-    """The record as a table of an agent. Names of roles become identifiers; empty fields are left out.
+    """The record as a table of an agent. Names of roles become identifiers; empty fields are left out. Each role may
+    search the documents of the record's rag configurations.
 
-    Other fields, such as cards, skills and the permission mode, are ignored.
+    Other fields, such as modes and the permission mode, are ignored.
     """
     config = record["runtime_config"]
     described = record.get("description") or record.get("name") or "An agent of a registry."
     roles = config.get("roles")
+    collections = _collections(record)
+    searched = {"optional_knowledge": collections} if collections else {}
     table: dict[str, Any] = {
         "description": described,
-        "roles": [_role(role) for role in roles] if isinstance(roles, list | tuple) else roles,
+        "roles": [_role(role, searched) for role in roles] if isinstance(roles, list | tuple) else roles,
+        "public": record.get("is_public") is True,
+        "skills": _skills(record.get("skills")),
     }
     table |= {field: config[field] for field in _KEPT if config.get(field) is not None}
     for field in _REFERENCES:
@@ -59,10 +66,57 @@ def from_registry(record: Mapping[str, Any]) -> dict[str, Any]:
     return table
 
 
-def _role(role: Any) -> Any:
+def _collections(record: Mapping[str, Any]) -> list[str]:
+    """The collections that the rag configurations name, which are objects or only ids: ``knowledge_base_id``, else the
+    configuration's id."""
+    names: dict[str, None] = {}
+    for field in ("rag_configs", "rag_ids"):
+        for config in _items(record.get(field)):
+            name = config
+            if isinstance(config, Mapping):
+                name = config.get("knowledge_base_id") or config.get("id")
+            if isinstance(name, str) and 0 < len(name) <= MAX_WORD_CHARS:
+                names[name] = None
+    return list(names)
+
+
+def _skills(skills: object) -> list[dict[str, Any]]:
+    """The skills for the agent's card, each once. They are cut to what a card may have: a long text about a skill must
+    not keep an agent from running."""
+    read: dict[str, dict[str, Any]] = {}
+    for skill in _items(skills):
+        table = skill if isinstance(skill, Mapping) else {}
+        skill_id = _text(table.get("id"), MAX_WORD_CHARS)
+        if not skill_id or skill_id in read or len(read) == MAX_SKILLS:
+            continue
+        name = _text(table.get("name"), MAX_WORD_CHARS) or skill_id
+        read[skill_id] = {
+            "id": skill_id,
+            "name": name,
+            "description": _text(table.get("description"), MAX_SKILL_CHARS) or name,
+            "examples": _texts(table.get("examples"), MAX_EXAMPLES, MAX_SKILL_CHARS),
+        }
+        if tags := _texts(table.get("tags"), MAX_TAGS, MAX_WORD_CHARS):
+            read[skill_id]["tags"] = tags
+    return list(read.values())
+
+
+def _items(value: object) -> Iterable[Any]:
+    return value if isinstance(value, list | tuple) else ()
+
+
+def _text(value: object, most: int) -> str:
+    return value[:most] if isinstance(value, str) else ""
+
+
+def _texts(values: object, most: int, most_chars: int) -> list[str]:
+    return [text for value in _items(values) if (text := _text(value, most_chars))][:most]
+
+
+def _role(role: Any, more: Mapping[str, Any]) -> Any:
     if not isinstance(role, Mapping):
         return role
-    table = {field: role[field] for field in _ROLE_FIELDS if role.get(field)}
+    table = {**{field: role[field] for field in _ROLE_FIELDS if role.get(field)}, **more}
     if workers := role.get("workers"):
         table["workers"] = [_identifier(name) for name in workers] if isinstance(workers, list | tuple) else workers
     tools = table.get("tools")

@@ -8,11 +8,12 @@ from .execute_code import execute_code
 from .execute_pipeline import execute_pipeline
 from .execute_tool import execute_tool
 from .read_result import read_result
-from .run_limits import time_left
+from .run_limits import CALL_MARGIN_S, time_left
 from .saved_pipelines import named_by, pipelines_in
 from .tool_search import describe_tools, search_tools
 
 __all__ = [
+    "CALL_MARGIN_S",
     "RetryPolicy",
     "ToolIndex",
     "cannot_wait",

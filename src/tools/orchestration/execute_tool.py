@@ -41,7 +41,10 @@ async def execute_tool(arguments: ExecuteToolArguments, context: OrchestrationCo
     if result.metadata.response is not None:
         context.report_response(result.metadata.response)
     if result.error is not None:
-        raise _as_own_error(result.error)
+        error = _as_own_error(result.error)
+        if result.outputs:
+            error.output = ToolOutput(data=result.structured, content=result.outputs)
+        raise error
     return await _answer(result, shaping, context)
 
 
@@ -57,8 +60,9 @@ def _as_own_error(error: ToolError) -> CallError:
 async def _answer(result: ToolResult, shaping: ResultShaping, context: OrchestrationContext) -> ToolOutput:
     value = result.value
     if shaping.idle:
-        others = tuple(block for block in result.outputs if not isinstance(block, TextContent))
-        return ToolOutput(result.text, result.structured if others else value, others)
+        if all(isinstance(block, TextContent) for block in result.outputs):
+            return ToolOutput(result.text, value)
+        return ToolOutput(data=result.structured, content=result.outputs)
     try:
         shaped = await apply(shaping.plan, value)
     except ShapingError as error:

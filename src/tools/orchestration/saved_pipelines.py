@@ -122,6 +122,7 @@ def saved_pipeline(path: Path) -> Tool:
         timeout_s=saved.timeout_s + CALL_MARGIN_S,
         orchestration=True,
         source=str(path),
+        prompt=True,
     )
 
 

@@ -69,7 +69,7 @@ class Editor:
 
 
 @asynccontextmanager
-async def channel() -> AsyncIterator[tuple[LineChannel, Editor, Callable[[], None]]]:
+async def channel(max_bytes: int = 100_000) -> AsyncIterator[tuple[LineChannel, Editor, Callable[[], None]]]:
     """A line channel, the editor at its other end, and a function that closes the editor's end."""
     source, its_sink = os.pipe()
     its_source, sink = os.pipe()
@@ -83,7 +83,7 @@ async def channel() -> AsyncIterator[tuple[LineChannel, Editor, Callable[[], Non
 
     editor = Editor(its_source, its_sink)
     try:
-        yield LineChannel(source, sink, 100_000), editor, close
+        yield LineChannel(source, sink, max_bytes), editor, close
     finally:
         close()
         asyncio.get_running_loop().remove_reader(its_source)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def upstream(directory: Path | None = None) -> DaemonLink:
-    return DaemonLink(DaemonStarter(os.environ), None, directory, lambda: None)
+    return DaemonLink(DaemonStarter(os.environ), None, directory, lambda: None, lambda *_: None)
 
 
 async def test_an_unreachable_remote_daemon(monkeypatch: pytest.MonkeyPatch, bare_environment: Path) -> None:

@@ -16,6 +16,11 @@ from toold.protocol.tool_call import Progress
 NEW = RequestEnvelope(REVISIONS["2026-07-28"])
 
 
+async def followed(_method: str, params: dict[str, Any]) -> bool:
+    """The daemon follows all but one resource."""
+    return bool(params["uri"] != "test://unknown")
+
+
 def listen(request_id: str, wanted: Any) -> RpcRequest:
     return RpcRequest(request_id, "subscriptions/listen", {"notifications": wanted})
 
@@ -23,7 +28,7 @@ def listen(request_id: str, wanted: Any) -> RpcRequest:
 async def test_until_the_channel_closes() -> None:
     """Each subscriber gets the notifications with its subscription's id, and an answer at the end."""
     async with channel() as (lines, editor, _):
-        subscriptions = BridgeSubscriptions(lines)
+        subscriptions = BridgeSubscriptions(lines, followed)
         listening = []
         for request_id, wanted in (("tools", {"toolsListChanged": True}), ("nothing", {})):
             listening.append(asyncio.create_task(subscriptions.listen(listen(request_id, wanted), NEW)))
@@ -32,7 +37,7 @@ async def test_until_the_channel_closes() -> None:
                 wanted,
                 {SUBSCRIPTION_KEY: request_id},
             )
-        await subscriptions.tools_changed()
+        await subscriptions.changed("notifications/tools/list_changed", {})
         subscriptions.close()
         assert (await editor.receive())["params"] == {"_meta": {SUBSCRIPTION_KEY: "tools"}}
         answers = await asyncio.gather(*listening)
@@ -42,11 +47,25 @@ async def test_until_the_channel_closes() -> None:
         ]
 
 
+async def test_resources() -> None:
+    """A subscriber gets updates of the resources that the daemon follows, and of those below them, and of no others."""
+    async with channel() as (lines, editor, _):
+        subscriptions = BridgeSubscriptions(lines, followed)
+        wanted = {"resourceSubscriptions": ["test://a", "test://unknown"]}
+        listening = asyncio.create_task(subscriptions.listen(listen("r", wanted), NEW))
+        assert (await editor.receive())["params"]["notifications"] == {"resourceSubscriptions": ["test://a"]}
+        for uri in ("test://unknown", "test://a/b"):
+            await subscriptions.changed("notifications/resources/updated", {"uri": uri})
+        assert (await editor.receive())["params"] == {"uri": "test://a/b", "_meta": {SUBSCRIPTION_KEY: "r"}}
+        subscriptions.close()
+        await listening
+
+
 @pytest.mark.parametrize("wanted", [None, [], "tools"])
 async def test_an_invalid_subscription(wanted: Any) -> None:
     """The request is refused."""
     async with channel() as (lines, _, _):
-        assert isinstance(await BridgeSubscriptions(lines).listen(listen("l", wanted), NEW), MessageProblem)
+        assert isinstance(await BridgeSubscriptions(lines, followed).listen(listen("l", wanted), NEW), MessageProblem)
 
 
 async def test_only_the_latest_of_many_reports_is_sent() -> None:

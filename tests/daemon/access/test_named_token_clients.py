@@ -68,7 +68,7 @@ def url(daemon: Daemon) -> str:
 async def mcp(daemon: Daemon, token: str, path: str = "/mcp", asks: Any = LISTING) -> httpx.Response:
     address = f"http://127.0.0.1:{daemon.http.port}"
     headers = {"authorization": f"Bearer {token}"}
-    async with httpx.AsyncClient(base_url=address, trust_env=False, headers=headers) as client:
+    async with httpx.AsyncClient(base_url=address, trust_env=False, headers=headers, verify=False) as client:
         return await client.post(path, json=asks)
 
 
@@ -181,7 +181,7 @@ async def test_revoking_a_token_ends_its_streams(daemon: Daemon, state_dir: Path
     }
     address = f"http://127.0.0.1:{daemon.http.port}/mcp"
     async with (
-        httpx.AsyncClient(trust_env=False, timeout=20) as client,
+        httpx.AsyncClient(trust_env=False, timeout=20, verify=False) as client,
         client.stream("POST", address, json=listen, headers=headers) as answer,
     ):
         lines = answer.aiter_lines()

@@ -35,7 +35,7 @@ async def daemon(settings_with: Any, issuer: Issuer, tmp_path: Path) -> AsyncIte
 async def ask(daemon: Daemon, method: str, path: str, token: str | None = None, **headers: str) -> httpx.Response:
     value = headers if token is None else {"authorization": f"Bearer {token}", **headers}
     address = f"http://127.0.0.1:{daemon.http.port}"
-    async with httpx.AsyncClient(base_url=address, trust_env=False, headers=value, timeout=20) as client:
+    async with httpx.AsyncClient(base_url=address, trust_env=False, headers=value, timeout=20, verify=False) as client:
         return await client.request(method, path, json=LISTING if method == "POST" else None)
 
 

@@ -41,6 +41,7 @@ async def running(state_dir: Path, health: dict[str, object]) -> AsyncIterator[D
         metrics=bytes,
         mcp=Response(),
         openai=Response(),
+        rest=Response(),
         a2a=Response(),
         platform=Response(),
         registry=Response(),

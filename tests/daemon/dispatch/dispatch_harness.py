@@ -47,6 +47,7 @@ BOUNDS = DispatchLimits(
     agents_keep_days=30,
     default_timeout_s=30.0,
     max_timeout_s=1800.0,
+    question_timeout_s=300.0,
     max_frame_bytes=100_000,
     spill_bytes=None,
     progress_interval_s=5.0,

@@ -11,7 +11,16 @@ from toold.daemon.dispatch import RunningCall, Session
 from toold.protocol.error_codes import ServiceUnavailableError
 from toold.protocol.session_calls import PendingResult, arguments_digest
 from toold.protocol.tool_call import Principal, ToolCall, ToolResult, encode_result
-from toold.store import CallRow, RunUsage, SessionRow, StoredCall, StoredCallState, StoredDetachedCall, StoredSession
+from toold.store import (
+    A2ATaskRow,
+    CallRow,
+    RunUsage,
+    SessionRow,
+    StoredCall,
+    StoredCallState,
+    StoredDetachedCall,
+    StoredSession,
+)
 
 
 @dataclass
@@ -66,7 +75,7 @@ class FakeJournal:
         self.method_calls["writable"] += 1
         return not self.refuses
 
-    async def start_call(self, running: RunningCall, *, replace: bool) -> bool:
+    async def start_call(self, running: RunningCall, *, replace: bool, task: A2ATaskRow | None = None) -> bool:
         await self._disk("start")
         if self.refuses:
             raise ServiceUnavailableError("The disk refuses.", executed="no")

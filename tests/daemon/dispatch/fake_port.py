@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from toold.daemon.dispatch import RunningCall
+from toold.protocol.questions.question_table import OpenQuestion
 from toold.protocol.tool_call import AnswerPiece, Progress, RequestId, ToolResult, decode_result, encode_result
 
 
@@ -20,6 +21,8 @@ class FakePort:
     heard: list[tuple[RequestId, Progress]] = field(default_factory=list)
     chunks: list[tuple[RequestId, str]] = field(default_factory=list)
     pieces: list[AnswerPiece] = field(default_factory=list)
+    questions: list[OpenQuestion] = field(default_factory=list)
+    closed: list[OpenQuestion] = field(default_factory=list)
     heartbeats: int = 0
     reading: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -43,6 +46,12 @@ class FakePort:
 
     def piece(self, running: RunningCall, piece: AnswerPiece) -> None:
         self.pieces.append(piece)
+
+    def question(self, running: RunningCall, entry: OpenQuestion) -> None:
+        self.questions.append(entry)
+
+    def question_closed(self, running: RunningCall, entry: OpenQuestion) -> None:
+        self.closed.append(entry)
 
     def heartbeat(self, calls: Sequence[RunningCall], now: float) -> None:
         self.heartbeats += 1

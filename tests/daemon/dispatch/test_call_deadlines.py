@@ -6,7 +6,7 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
-from toold.daemon.dispatch.call_deadlines import CallDeadlines
+from toold.daemon.dispatch.call_deadlines import CallDeadlines, extended_deadline
 
 
 class _Timer:
@@ -135,3 +135,12 @@ async def test_a_real_loop_ends_calls_in_order() -> None:
     deadlines.add(_call("near", loop.time() + 0.05))
     await done
     assert ended == ["near", "far"]
+
+
+@given(st.floats(0, 1000), st.floats(0, 1000), st.floats(0, 2000), st.floats(0.1, 100), st.floats(100, 2000))
+def test_progress_extends_a_deadline(started: float, timeout: float, now: float, window: float, most: float) -> None:
+    """By the window from now, within the longest timeout; it never comes earlier."""
+    deadline = extended_deadline(started, started + timeout, now, window, most)
+    assert deadline >= started + timeout
+    assert deadline in {started + timeout, now + window, started + most}
+    assert deadline <= max(started + timeout, started + most)

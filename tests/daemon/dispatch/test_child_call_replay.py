@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 from toold.daemon.dispatch.call_outcome import stored_result
-from toold.daemon.dispatch.child_calls import earlier_result
+from toold.daemon.dispatch.child_call_replay import earlier_result
 from toold.protocol.error_codes import (
     OutcomeUnknownError,
     RequestIdConflictError,

@@ -113,10 +113,10 @@ async def test_a_detached_call_is_journalled_before_its_id_is_sent(make_harness:
     assert order.call_id == call_id
     assert msgspec.json.decode(order.arguments) == {"count": 2, "changed": {"count": 2}}
 
-    async def refuse(running: Any, *, replace: bool) -> bool:
+    async def refuse(running: Any, *, replace: bool, task: None = None) -> bool:
         if running.detached:
             harness.journal.refuses = True
-        return bool(await type(harness.journal).start_call(harness.journal, running, replace=replace))
+        return bool(await type(harness.journal).start_call(harness.journal, running, replace=replace, task=task))
 
     harness.journal.start_call = refuse
     refused = await harness.call(harness.session(), 2, "batch")

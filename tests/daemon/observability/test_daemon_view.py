@@ -185,7 +185,8 @@ async def test_a_healthy_daemon_passes_its_self_check(open_harness: Open) -> Non
 
 async def test_a_caller_sees_its_calls_running_and_ended(open_harness: Open) -> None:
     """Under their session, with their state; the log has them with what was kept of their arguments."""
-    harness = await open_harness(TOOLD_AUDIT_CONTENT="full")
+    # Without the warm-up, whose requests for model lists are in flight too.
+    harness = await open_harness(TOOLD_AUDIT_CONTENT="full", TOOLD_WARM_UP="false")
     await harness.call("echo", text="hello")
     hung = asyncio.create_task(harness.call("chat", prompt="[[sim:hang]]", model="glm-4.6"))
     await harness.vendors.until_in_flight("glm", 1)

@@ -11,6 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
+import msgspec
 import pytest
 from structlog.testing import capture_logs
 from toold.daemon.dispatch import CallPort, RunningCall, Session, UsageMeter
@@ -126,7 +127,12 @@ def accepted(session: Session, key: str = "n1", name: str = "effect") -> Running
         session=session,
         request=ToolCall(int(key[1:]), name, arguments, frame_bytes=40, echo_id=True),
         tool=SimpleNamespace(
-            name=name, local=name == "echo", repeatable=False, orchestration=name == "compose", mask=None
+            typed=msgspec.UNSET,
+            name=name,
+            local=name == "echo",
+            repeatable=False,
+            orchestration=name == "compose",
+            mask=None,
         ),
         started=time.monotonic() - 0.5,
         started_at=time.time(),

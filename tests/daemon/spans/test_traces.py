@@ -102,7 +102,7 @@ async def test_a_caller_over_mcp_names_its_span(serve: Any, collector: Collector
     other = "00-11111111111111111111111111111111-2222222222222222-01"
     headers = {"authorization": f"Bearer {(daemon.settings.state_dir / 'token').read_text().strip()}"}
     headers |= {"accept": "application/json, text/event-stream", "mcp-protocol-version": "2025-06-18"}
-    async with httpx.AsyncClient(trust_env=False, timeout=60) as http:
+    async with httpx.AsyncClient(trust_env=False, timeout=60, verify=False) as http:
         for header, meta in ((TRACEPARENT, None), (None, TRACEPARENT), (other, TRACEPARENT)):
             params = {"name": "echo", "arguments": {"value": 1}, "_meta": {"traceparent": meta} if meta else {}}
             message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}

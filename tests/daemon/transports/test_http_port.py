@@ -36,6 +36,7 @@ def app(state: State, *, loopback_only: bool = True) -> ASGIApp:
         metrics=lambda: b"toold_calls_total 1.0\n",
         mcp=mcp,
         openai=mcp,
+        rest=mcp,
         a2a=mcp,
         platform=mcp,
         registry=mcp,
@@ -62,7 +63,7 @@ async def server(state: State) -> AsyncIterator[HttpServer]:
 
 @pytest.fixture
 async def client(server: HttpServer) -> AsyncIterator[httpx.AsyncClient]:
-    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}", trust_env=False) as client:
+    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}", trust_env=False, verify=False) as client:
         yield client
 
 
@@ -162,7 +163,7 @@ TOKEN = "the-token-of-this-daemon-0123456789"
 async def http(serve: Callable[..., Awaitable[Daemon]]) -> AsyncIterator[httpx.AsyncClient]:
     daemon = await serve(TOOLD_ALLOWED_ORIGINS=EDITOR, TOOLD_AUTH="true", TOOLD_TOKEN=TOKEN)
     base = f"http://127.0.0.1:{daemon.http.port}"
-    async with httpx.AsyncClient(base_url=base, trust_env=False) as client:
+    async with httpx.AsyncClient(base_url=base, trust_env=False, verify=False) as client:
         yield client
 
 
@@ -205,7 +206,8 @@ async def test_responses_to_an_allowed_origin(http: httpx.AsyncClient) -> None:
         assert answer.status_code == status
         assert answer.headers["access-control-allow-origin"] == EDITOR
         assert answer.headers["access-control-expose-headers"] == (
-            "etag, mcp-session-id, retry-after, retry-after-ms, www-authenticate, x-request-id, x-should-retry"
+            "etag, mcp-session-id, retry-after, retry-after-ms, toold-metadata, www-authenticate, x-request-id, "
+            "x-should-retry"
         )
         assert answer.headers["vary"] == "origin"
         assert cors(await http.post("/mcp", json=CALL, headers=headers)) == {}

@@ -35,6 +35,7 @@ class RecordingOperator:
 
     def __init__(self) -> None:
         self.requests: list[Any] = []
+        self.sign_ins: Any = None
 
     async def calls(self, recent: int) -> dict[str, Any]:
         self.requests.append(("calls", recent))
@@ -58,6 +59,10 @@ class RecordingOperator:
         self.requests.append("registry")
         return {"agents": [], "problems": []}
 
+    async def registered_agent(self, name: str) -> dict[str, Any]:
+        self.requests.append(("registered_agent", name))
+        return {"name": name}
+
     async def sources(self) -> dict[str, Any]:
         self.requests.append("sources")
         return {"sources": []}
@@ -65,6 +70,10 @@ class RecordingOperator:
     async def approve(self, source: str, tool: str | None) -> dict[str, Any]:
         self.requests.append(("approve", source, tool))
         return {"approved": [tool]}
+
+    async def ui_link(self) -> dict[str, Any]:
+        self.requests.append("ui-link")
+        return {"path": "/ui/open?code=1"}
 
     async def stubs(self, toolset: str) -> dict[str, Any]:
         self.requests.append(("stubs", toolset))
@@ -88,6 +97,7 @@ def app(
         metrics=bytes,
         mcp=Response(),
         openai=Response(),
+        rest=Response(),
         a2a=Response(),
         platform=Response(),
         registry=Response(),
@@ -104,7 +114,7 @@ async def client(operator: RecordingOperator) -> AsyncIterator[httpx.AsyncClient
     """Over a real socket, like the commands."""
     server = HttpServer(app(operator, loopback_only=True), "127.0.0.1", 0, "--http-port")
     await server.start()
-    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}", trust_env=False) as client:
+    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}", trust_env=False, verify=False) as client:
         yield client
     await server.close()
 

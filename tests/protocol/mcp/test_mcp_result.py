@@ -68,7 +68,7 @@ def test_data_that_is_not_an_object(revision: McpRevision, value: object) -> Non
 
 @EVERY
 def test_other_blocks(revision: McpRevision) -> None:
-    """Images, audio and resources are unchanged; links are sent only in revisions that have them."""
+    """Images, audio and resources are unchanged; links are described in the revision without them."""
     others: tuple[ContentBlock, ...] = (
         ImageContent("iVBORw==", "image/png"),
         AudioContent("UklGRg==", "audio/wav"),
@@ -77,8 +77,9 @@ def test_other_blocks(revision: McpRevision) -> None:
     answer = ToolResult(METADATA, (TextContent("all"), *others, ResourceLink("file:///b", "b")))
     result = wire(call_result(answer, revision))
     methods.validate_server_result("tools/call", revision.name, result)
-    links = [] if revision.name == "2025-03-26" else ["resource_link"]
-    assert [block["type"] for block in result["content"]] == ["text", "image", "audio", "resource", *links]
+    last = {"type": "text", "text": "[b: file:///b]"} if revision.name == "2025-03-26" else {"type": "resource_link"}
+    assert [block["type"] for block in result["content"][:4]] == ["text", "image", "audio", "resource"]
+    assert result["content"][4].items() >= last.items()
 
 
 @EVERY
@@ -141,7 +142,7 @@ def test_server_descriptions(revision: McpRevision) -> None:
 
 @EVERY
 def test_capabilities(revision: McpRevision) -> None:
-    """Tools, and tasks if the revision has them; no resources, prompts or logging."""
+    """Tools, resources, prompts, completions and log messages, and tasks if the revision has them."""
     about = discover_result(revision, "") if revision.stateless else initialize_result(revision, "")
     has_tasks = {"offered": {"extensions"}, "requested": {"tasks"}, None: set[str]()}[revision.tasks]
-    assert set(about["capabilities"]) == {"tools"} | has_tasks
+    assert set(about["capabilities"]) == {"tools", "resources", "prompts", "completions", "logging"} | has_tasks

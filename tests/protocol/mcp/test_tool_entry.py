@@ -6,7 +6,7 @@ import jsonschema
 import msgspec
 import pytest
 from toold.protocol.error_codes import ToolExecutionError
-from toold.protocol.mcp.mcp_result import call_result
+from toold.protocol.mcp.mcp_result import ERROR_KEY, RETAINED_KEY, call_result
 from toold.protocol.mcp.mcp_revision import REVISIONS, McpRevision
 from toold.protocol.mcp.tool_entry import answer_schema, is_trivially_valid, official_types, schema_problem, tool_entry
 from toold.protocol.tool_call import Annotations, Metadata, Timings, ToolInfo, ToolResult
@@ -108,17 +108,28 @@ def test_only_the_keyword_is_removed() -> None:
     ],
 )
 def test_results_match_the_output_schema(schema: dict[str, Any], value: Any) -> None:
-    """Clients validate them: the tool's data, wrapped if it is not an object, errors, and spilled answers."""
+    """Clients validate them: the tool's data, wrapped if it is not an object. Errors and spilled answers have none."""
     published = answer_schema(schema)
     assert published["type"] == "object"
     metadata = Metadata(1.0, Timings())
-    failed = ToolResult(metadata, error=ToolExecutionError("no").to_tool_error())
-    spilled = ToolResult(metadata, (), msgspec.to_builtins(RetainedResult("h-1", 1, 9, "json", "2026-11-22T09:30:00Z")))
-    for result in (ToolResult(metadata, (), value), failed, spilled):
-        structured = msgspec.to_builtins(call_result(result, NEW))["structuredContent"]
-        jsonschema.validate(structured, published)
+    answer = msgspec.to_builtins(call_result(ToolResult(metadata, (), value, typed=True), NEW))
+    jsonschema.validate(answer["structuredContent"], published)
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate({"a": "x", "result": ["x"]}, published)
+    handle = msgspec.to_builtins(RetainedResult("h-1", 1, 9, "json", "2026-11-22T09:30:00Z"))
+    error = ToolExecutionError("no").to_tool_error()
+    failed = msgspec.to_builtins(call_result(ToolResult(metadata, error=error, typed=True), NEW))
+    spilled = ToolResult(Metadata(1.0, Timings(), spilled=True), (), handle, typed=True)
+    retained = msgspec.to_builtins(call_result(spilled, NEW))
+    for result, key, value_there in ((failed, ERROR_KEY, error), (retained, RETAINED_KEY, handle)):
+        assert (result["isError"], "structuredContent" in result) == (True, False)
+        assert result["_meta"][key] == msgspec.to_builtins(value_there)
+
+
+def test_an_object_schema_is_unchanged() -> None:
+    """Clients see what the tool's server declares."""
+    schema = {"type": "object", "properties": {"result": {"type": "string"}}, "x-fastmcp-wrap-result": True}
+    assert answer_schema(schema) == schema
 
 
 @pytest.mark.parametrize("wrong", [{"a": 1, "b": "x"}, {"next": {"next": {"a": "x"}}}])

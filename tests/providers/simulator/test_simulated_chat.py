@@ -18,7 +18,7 @@ ASK = {"model": "kimi-plain", "messages": [{"role": "user", "content": "Hello."}
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def http() -> AsyncIterator[httpx.AsyncClient]:
     headers = {"authorization": f"Bearer {SIMULATOR_KEY}"}
-    async with httpx.AsyncClient(headers=headers, trust_env=False, timeout=30) as client:
+    async with httpx.AsyncClient(headers=headers, trust_env=False, timeout=30, verify=False) as client:
         yield client
 
 

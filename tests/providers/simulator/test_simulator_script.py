@@ -76,7 +76,7 @@ async def simulator() -> AsyncIterator[Simulator]:
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def http() -> AsyncIterator[httpx.AsyncClient]:
     headers = {"authorization": f"Bearer {SIMULATOR_KEY}"}
-    async with httpx.AsyncClient(headers=headers, trust_env=False, timeout=30) as client:
+    async with httpx.AsyncClient(headers=headers, trust_env=False, timeout=30, verify=False) as client:
         yield client
 
 

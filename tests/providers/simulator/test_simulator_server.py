@@ -15,7 +15,7 @@ HANG = {"model": "kimi-plain", "messages": [{"role": "user", "content": "[[sim:h
 
 async def test_hung_requests_end_with_the_simulator(catalog: ModelCatalog) -> None:
     """Leaving the block ends hung requests and frees the port."""
-    async with httpx.AsyncClient(headers=HEADERS, trust_env=False, timeout=60) as http:
+    async with httpx.AsyncClient(headers=HEADERS, trust_env=False, timeout=60, verify=False) as http:
         async with Simulator(catalog=catalog) as simulator:
             url = f"{simulator.kimi_base_url}/chat/completions"
             hung = asyncio.create_task(http.post(url, json=HANG))
@@ -44,7 +44,10 @@ async def test_exit_without_enter_does_nothing(catalog: ModelCatalog) -> None:
 
 async def test_default_simulator_has_the_shipped_models() -> None:
     """Without a catalog, the simulator lists the shipped models."""
-    async with Simulator() as simulator, httpx.AsyncClient(headers=HEADERS, trust_env=False, timeout=30) as http:
+    async with (
+        Simulator() as simulator,
+        httpx.AsyncClient(headers=HEADERS, trust_env=False, timeout=30, verify=False) as http,
+    ):
         listed = (await http.get(f"{simulator.glm_base_url}/models")).json()["data"]
         assert {"glm-4.6", "glm-4.5-air"} <= {model["id"] for model in listed}
         assert "127.0.0.1" in simulator.kimi_base_url

@@ -13,12 +13,14 @@ import pytest_asyncio
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response, StreamingResponse
 from tests.simulated_daemon import TOKEN, simulated_environment
 from toold.client import CallResult, MCPWebSocketClient
+from toold.daemon.app import Daemon
 from toold.daemon.config.setting_sources import load_settings
 from toold.daemon.lifecycle import running
 from toold.protocol.error_codes import CallError
+from toold.protocol.tool_call import LOCAL
 from toold.providers.simulator import Simulator
 from toold.sources.a2a import remote_call
-from toold.sources.a2a.remote_call import MAX_FILES_BYTES
+from toold.sources.a2a.remote_call import MAX_FILES_BYTES, MAX_SUBSCRIPTIONS
 
 from .scripted_agent import ScriptedAgent, events, old_task, scripted_agent, task
 
@@ -38,6 +40,12 @@ url = "{url}/skilled"
 allow_private = true
 tools = "skills"
 exclude = ["write"]
+
+[sources.mine]
+type = "a2a"
+url = "{url}/mine"
+allow_private = true
+auth = {{ user = "shop", field = "token" }}
 
 [sources.single]
 type = "a2a"
@@ -59,6 +67,7 @@ class Calling:
     """A daemon that calls a scripted agent."""
 
     agent: ScriptedAgent
+    daemon: Daemon
     client: MCPWebSocketClient
     workspace: Path
 
@@ -72,13 +81,13 @@ class Calling:
 
 
 @asynccontextmanager
-async def daemon_at(directory: Path, simulator: Simulator) -> AsyncIterator[MCPWebSocketClient]:
+async def daemon_at(directory: Path, simulator: Simulator) -> AsyncIterator[tuple[Daemon, MCPWebSocketClient]]:
     settings = load_settings({}, env=simulated_environment(directory / "state", simulator), cwd=directory)
     async with running(settings) as daemon:
         await daemon.sources.loaded()
         await daemon.publisher.published()
         async with MCPWebSocketClient(daemon.address().url, token=TOKEN) as client:
-            yield client
+            yield daemon, client
 
 
 def configure(directory: Path, url: str) -> None:
@@ -91,8 +100,8 @@ async def calling(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Cal
     directory = tmp_path_factory.mktemp("remote")
     async with Simulator() as simulator, scripted_agent() as agent:
         configure(directory, agent.url)
-        async with daemon_at(directory, simulator) as client:
-            yield Calling(agent, client, directory)
+        async with daemon_at(directory, simulator) as (daemon, client):
+            yield Calling(agent, daemon, client, directory)
 
 
 async def test_an_agent_without_streams_is_polled(calling: Calling) -> None:
@@ -143,11 +152,45 @@ async def test_data_and_files_of_an_answer(calling: Calling) -> None:
     assert answer.structured["answer"] == "See."
 
 
-async def test_a_broken_stream_is_settled_by_the_task(calling: Calling) -> None:
-    """The message is not sent again."""
-    calling.agent.reset(SendStreamingMessage=events({"task": WORKING}, then_break=True), GetTask=DONE)
+async def test_a_broken_stream_is_subscribed_to_again(calling: Calling) -> None:
+    """The message is not sent again; if the agent opens no stream, its task is read."""
+
+    async def broken(_: Any) -> Response:
+        return events({"task": WORKING}, then_break=True)
+
+    calling.agent.reset(SendStreamingMessage=broken, SubscribeToTask=events({"task": WORKING}, {"task": DONE}))
     assert (await calling.call("live")).structured["answer"] == "Done."
-    assert calling.agent.methods() == ["SendStreamingMessage", "GetTask"]
+    assert calling.agent.methods() == ["SendStreamingMessage", "SubscribeToTask"]
+    calling.agent.reset(SendStreamingMessage=broken, SubscribeToTask=Response(status_code=500), GetTask=DONE)
+    assert (await calling.call("live")).structured["answer"] == "Done."
+    assert calling.agent.methods() == ["SendStreamingMessage", "SubscribeToTask", "GetTask"]
+
+
+async def test_streams_that_break_again_and_again_are_given_up(
+    calling: Calling, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a few subscriptions, the task is read."""
+
+    async def brief(_: Any) -> Response:
+        return events({"task": WORKING})
+
+    monkeypatch.setattr(remote_call, "FIRST_POLL_S", 0.01)
+    calling.agent.reset(SendStreamingMessage=brief, SubscribeToTask=brief, GetTask=DONE)
+    assert (await calling.call("live")).structured["answer"] == "Done."
+    assert calling.agent.methods()[1:] == ["SubscribeToTask"] * MAX_SUBSCRIPTIONS + ["GetTask"]
+
+
+async def test_the_credential_of_each_caller_is_sent(calling: Calling) -> None:
+    """A source with ``auth = {user, field}`` sends what its caller has stored; the card is read without it."""
+    calling.agent.reset(SendMessage={"task": task("COMPLETED", answer=[{"text": "Your key is secret-of-user."}])})
+    assert (await calling.failure("mine")).code == "PERMISSION_DENIED"
+    assert calling.agent.methods() == []
+    await calling.daemon.credentials.put(LOCAL.name, "shop", {"token": "secret-of-user"})
+    answer = await calling.call("mine")
+    assert calling.agent.headers[0]["authorization"] == "Bearer secret-of-user"
+    assert "secret-of-user" not in str(answer)
+    calling.agent.reset(SendMessage=Response(status_code=401))
+    assert "`toold credentials set shop token`" in (await calling.failure("mine")).message
 
 
 async def test_a_lost_answer_is_an_unknown_outcome(calling: Calling) -> None:
@@ -297,12 +340,12 @@ async def test_a_restart_continues_the_calls_of_an_agent(tmp_path: Path) -> None
     async with Simulator() as simulator, scripted_agent() as agent:
         configure(tmp_path, agent.url)
         agent.reset(SendMessage=sent, GetTask=working)
-        async with daemon_at(tmp_path, simulator) as client:
+        async with daemon_at(tmp_path, simulator) as (_, client):
             begun = await client.call("boss", {"prompt": f"[[sim:script={json.dumps(turns)}]]", "detach": True})
             await sending.wait()
             await reading.wait()
         agent.answers.update(SendMessage={"task": DONE}, GetTask=DONE)
-        async with daemon_at(tmp_path, simulator) as client:
+        async with daemon_at(tmp_path, simulator) as (_, client):
             result = await result_of(client, begun.structured["call_id"])
         never.set()
     assert (result["answer"], [call["outcome"] for call in result["calls"]]) == (

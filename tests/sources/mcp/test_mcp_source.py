@@ -13,7 +13,9 @@ import psutil
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from mcp_types import ServerCapabilities
 from toold.protocol.error_codes import CallError
+from toold.protocol.tool_call import TextContent
 from toold.sources import check_source, read_sources
 from toold.sources.mcp import mcp_source
 from toold.sources.mcp.mcp_source import MAX_RECONNECT_S, upstream_reconnect_delay_s
@@ -34,7 +36,8 @@ async def test_a_programs_tools_are_published(opened: Any, configure_server: Any
     assert listener.listed == NAMES
     assert listener.tools["echo"].description == "Say it back."
     assert listener.tools["echo"].info.input_schema["properties"]["text"]["type"] == "string"
-    assert await listener.call("echo", text="hello") == ToolOutput("hello", {"result": "hello"})
+    answer = await listener.call("echo", text="hello")
+    assert (answer.content, answer.data) == ((TextContent("hello"),), {"result": "hello"})
 
 
 async def test_a_check_lists_the_tools(configure_plain_server: Any, tmp_path: Path) -> None:
@@ -68,11 +71,10 @@ async def test_a_failure_of_the_tool_fails_the_call(opened: Any, configure_serve
 
 
 async def test_an_image_is_passed_on(opened: Any, configure_server: Any) -> None:
-    """As an MCP content block, and described in the text."""
+    """As an MCP content block, without a text that describes it."""
     listener = await opened(command=configure_server())
     answer = await listener.call("picture")
-    assert answer.text == "[image, image/png, 8 bytes]"
-    assert [block.mime_type for block in answer.blocks] == ["image/png"]
+    assert [block.mime_type for block in answer.content] == ["image/png"]
 
 
 async def test_progress_is_passed_on(opened: Any, configure_server: Any, context_with: Any) -> None:
@@ -262,7 +264,8 @@ async def test_a_busy_program_need_not_list_its_tools(
 
     class Slow:
         ended = asyncio.Event()
-
+        capabilities = ServerCapabilities()
+        is_modern = False
         busy = before
 
         async def listing(self) -> UpstreamListing:
@@ -279,10 +282,10 @@ async def test_a_busy_program_need_not_list_its_tools(
             """Announces no changes."""
 
     @asynccontextmanager
-    async def session(*_: object) -> AsyncIterator[Slow]:
+    async def session(*_: object, **__: object) -> AsyncIterator[Slow]:
         yield Slow()
 
-    monkeypatch.setattr(mcp_source, "_opener", lambda: session)
+    monkeypatch.setattr(mcp_source, "session_opener", lambda: session)
     monkeypatch.setattr(mcp_source, "LIST_INTERVAL_S", 0.01)
     listener = await opened(command=["a-program"])
     await listener.until(lambda: listings > 2)
@@ -306,7 +309,7 @@ async def test_an_sdk_error_does_not_replace_the_cancellation(opened: Any, monke
     connecting = asyncio.Event()
 
     @asynccontextmanager
-    async def session(*_: object) -> AsyncIterator[None]:
+    async def session(*_: object, **__: object) -> AsyncIterator[None]:
         try:
             connecting.set()
             await asyncio.Event().wait()
@@ -314,7 +317,7 @@ async def test_an_sdk_error_does_not_replace_the_cancellation(opened: Any, monke
         finally:
             raise ExceptionGroup("unhandled errors in a TaskGroup", [RuntimeError("fails when cancelled")])
 
-    monkeypatch.setattr(mcp_source, "_opener", lambda: session)
+    monkeypatch.setattr(mcp_source, "session_opener", lambda: session)
     await opened(url="http://127.0.0.1:9/mcp", allow_private=True, ready=False)
     await connecting.wait()
 

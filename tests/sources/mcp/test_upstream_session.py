@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from toold.protocol.error_codes import CallError
-from toold.tools import ToolOutput
+from toold.protocol.tool_call import TextContent
 
 pytestmark = pytest.mark.process
 
@@ -28,7 +28,8 @@ async def listener(opened: Any, notes: Path) -> Any:
 async def test_all_pages_are_listed(listener: Any) -> None:
     """Invalid names are replaced, and a tool with an invalid schema is omitted, with the reason."""
     assert listener.listed == {"one", "two", "s_odd_name", "never"}
-    assert await listener.call("s_odd_name") == ToolOutput("odd/name", {"name": "odd/name"})
+    answer = await listener.call("s_odd_name")
+    assert (answer.content, answer.data) == ((TextContent("odd/name"),), {"name": "odd/name"})
     (note,) = listener.notes
     assert (note.kind, note.where) == ("omitted", "broken")
     assert "the schema is not a JSON Schema" in note.what

@@ -65,3 +65,15 @@ def test_an_unknown_flow_of_a_registry_is_refused() -> None:
     """It is not run as something else."""
     with pytest.raises(AgentDefinitionError, match="execution_type must be"):
         read_agent("pipe", record("hybrid_hierarchical", ["a"]))
+
+
+def test_cards_and_collections_of_a_registry_never_prevent_a_run() -> None:
+    """Skills are cut to what a card may have, each once; values that are not skills or names are left out."""
+    skills = [{"id": f"s{number}", "description": "d" * 5000, "tags": ["", 1]} for number in range(70)]
+    more = {"skills": [skills[0], None, {"id": ""}, *skills], "is_public": "yes", "rag_ids": ["a", "", 5, "b"]}
+    rags = {"rag_configs": [{"id": "b"}, {"id": "x", "knowledge_base_id": "c"}, {}, None]}
+    agent = read_agent("pipe", record("single", ["a"]) | more | rags)
+    assert [skill.id for skill in agent.skills] == [f"s{number}" for number in range(64)]
+    assert (len(agent.skills[0].description), agent.skills[0].tags, agent.public) == (4000, ("agent",), False)
+    assert agent.roles[0].optional_knowledge == ("b", "c", "a")
+    assert read_agent("pipe", record("single", ["a"]) | {"skills": "x", "rag_ids": {}}).roles[0].knowledge == ()

@@ -52,8 +52,8 @@ async def test_images_stay_images(asked: Any) -> None:
     """With options, image blocks are data that can be shaped."""
     picture = ImageContent("iVBORw==", "image/png")
     shown = ToolResult(Metadata(1.0, Timings()), (TextContent("words"), picture))
-    assert await asked(shown) == ToolOutput("words", blocks=(picture,))
-    assert await asked(shown, select_fields=["content[1].mimeType"]) != ToolOutput("words", blocks=(picture,))
+    assert await asked(shown) == ToolOutput(content=shown.outputs)
+    assert await asked(shown, select_fields=["content[1].mimeType"]) != ToolOutput(content=shown.outputs)
 
 
 async def test_the_answer_is_the_shaped_value(asked: Any, context: Any) -> None:

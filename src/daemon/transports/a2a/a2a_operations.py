@@ -5,7 +5,6 @@ A new message is a call of the agent with ``detach``; a message to a task that w
 """
 
 import asyncio
-import hashlib
 import time
 from collections.abc import Mapping
 from contextlib import aclosing
@@ -28,9 +27,8 @@ from ....protocol.a2a.a2a_task import CANCELED, text_artifact
 from ....protocol.a2a.a2a_version import A2AVersion, is_final, send_params_of_0_3
 from ....protocol.a2a.push_config import PushConfig
 from ....protocol.a2a.task_page import MAX_PAGE_BYTES, ListRequest, page_token
-from ....protocol.authorization import Authorization
 from ....protocol.json_pieces import LONG_BYTES
-from ....protocol.tool_call import ClientInfo, Principal, ToolCall, ToolResult
+from ....protocol.tool_call import Principal, ToolCall, ToolResult
 from ....store import A2ATaskQuery
 from ...dispatch import AbsentResultPort, AwaitedResultPort, PreparedCall, Router, conflict_of, prepare_call
 from ...observability.logging_setup import bind_session
@@ -38,20 +36,13 @@ from ...off_loop import off_loop
 from ..http_client import toolset_with
 from ..keyed_sessions import KeyedSessions
 from ..mcp.mcp_caller import make_label
+from .a2a_caller import TRANSPORT, A2ACaller
 from .a2a_tasks import A2ATasks
+from .new_tasks import NewTasks
 from .task_stream import TaskEvents
 from .task_view import TaskView
 
-TRANSPORT: Final = "a2a"
 _DECIDING_TOOL: Final = "agent_decide"
-
-
-class ConversationStarts(Protocol):
-    """Begins conversations under ids that the transport chooses."""
-
-    async def begin(self, conversation_id: str, principal: Principal) -> None: ...
-
-    async def has(self, conversation_id: str, principal: Principal) -> bool: ...
 
 
 class PushPort(Protocol):
@@ -60,26 +51,6 @@ class PushPort(Protocol):
     async def check(self, values: Mapping[str, Any] | None, principal: Principal) -> PushConfig | None: ...
 
     async def add(self, task_id: str, config: PushConfig, version: A2AVersion) -> None: ...
-
-
-class A2ACaller(msgspec.Struct, frozen=True):
-    """Who sent a request, and to which agent."""
-
-    access: Authorization
-    toolset: str
-    agent: str
-    client: ClientInfo
-    traceparent: str | None
-    size: int
-    """The size of the request in bytes."""
-    origin: str = ""
-    """The scheme and host of the request."""
-    by_message: bool = False
-    """Whether the agent answers clients that wait by messages."""
-
-    @property
-    def principal(self) -> Principal:
-        return self.access.principal
 
 
 async def read_message(caller: A2ACaller, params: Mapping[str, Any], version: A2AVersion = "1.0") -> SendRequest:
@@ -95,10 +66,10 @@ async def read_message(caller: A2ACaller, params: Mapping[str, Any], version: A2
 class A2AOperations:
     """Sends messages to agents, and reads and cancels tasks."""
 
-    def __init__(self, router: Router, tasks: A2ATasks, conversations: ConversationStarts) -> None:
+    def __init__(self, router: Router, tasks: A2ATasks, new_tasks: NewTasks) -> None:
         self._router = router
         self._tasks = tasks
-        self._conversations = conversations
+        self._new_tasks = new_tasks
         self._sessions = KeyedSessions(router, transport=TRANSPORT, absent_port=AbsentResultPort())
         self.pushes: PushPort | None = None
         """Takes the push configurations of messages."""
@@ -213,7 +184,7 @@ class A2AOperations:
 
     async def _take(self, caller: A2ACaller, message: A2AMessage) -> str:
         if message.task_id is None:
-            return await self._begin(caller, message)
+            return await self._new_tasks.begin(caller, message)
         view = await self._tasks.get(message.task_id, caller.agent, caller.principal)
         await self._answer(caller, message, view)
         return message.task_id
@@ -248,32 +219,6 @@ class A2AOperations:
         self._accepting.discard(accepting)
         if not accepting.cancelled():
             accepting.exception()  # retrieved, so that asyncio does not log it if the client has disconnected
-
-    async def _begin(self, caller: A2ACaller, message: A2AMessage) -> str:
-        context_id = message.context_id or _digest(caller.principal.name, caller.agent, message.id)
-        conversation_id = await self._conversation(caller, context_id, given=message.context_id is not None)
-        arguments: dict[str, Any] = {
-            "prompt": message.prompt,
-            "continuation_id": conversation_id,
-            "detach": True,
-            **({"images": list(message.images)} if message.images else {}),
-        }
-        place = f"{caller.agent}\n{context_id}"
-        result = await self._call(caller, caller.toolset, caller.agent, arguments, message.id, place)
-        task_id = result.structured.get("call_id") if isinstance(result.structured, dict) else None
-        if not isinstance(task_id, str):
-            raise TypeError(f"the agent {caller.agent} was called with detach and returned no call_id")
-        repeat = result.metadata.replayed is True
-        await self._tasks.add(task_id, caller.agent, context_id, caller.principal, message, repeat=repeat)
-        return task_id
-
-    async def _conversation(self, caller: A2ACaller, context_id: str, *, given: bool) -> str:
-        """The conversation of a context. Two principals may choose the same id for different contexts."""
-        if given and await self._conversations.has(context_id, caller.principal):
-            return context_id
-        conversation_id = _digest(caller.principal.name, context_id) if given else context_id
-        await self._conversations.begin(conversation_id, caller.principal)
-        return conversation_id
 
     async def _answer(self, caller: A2ACaller, message: A2AMessage, view: TaskView) -> None:
         """Takes the decisions in a client's message to a task that waits. A repeated message changes nothing."""
@@ -347,8 +292,3 @@ class A2AOperations:
 
 def _read_0_3(params: Mapping[str, Any]) -> SendRequest:
     return read_send(send_params_of_0_3(params))
-
-
-def _digest(*names: str) -> str:
-    """An id in the form of those that the daemon gives to conversations."""
-    return hashlib.sha256("\n".join((TRANSPORT, *names)).encode()).hexdigest()[:32]

@@ -16,7 +16,8 @@ from ....protocol.error_codes import CallError
 from ....protocol.json_pieces import decode_in_pieces, finite
 from ...observability.logging_setup import shown_content
 from ..http_io import send_json
-from .a2a_operations import A2ACaller, A2AOperations, read_message
+from .a2a_caller import A2ACaller
+from .a2a_operations import A2AOperations, read_message
 from .agent_catalogue import AgentCatalogue
 from .push_operations import PushOperations
 from .task_stream import TaskEvents, answer_unless_disconnected, send_events

@@ -22,7 +22,8 @@ from ..http_client import client_of
 from ..http_intake import HttpIntake
 from ..http_io import JSON_TYPE, read_headers, send_json
 from ..request_guard import RequestRefused, authorize, refuse_content
-from .a2a_operations import A2ACaller, A2AOperations
+from .a2a_caller import A2ACaller
+from .a2a_operations import A2AOperations
 from .a2a_refusal import refuse
 from .a2a_rest import A2A_JSON, A2ARest, decode_long_rest, decode_rest
 from .a2a_rpc import A2ARpc

@@ -14,7 +14,7 @@ import structlog
 
 from ....protocol.a2a.a2a_error import task_not_found
 from ....protocol.a2a.a2a_request import A2AMessage
-from ....protocol.a2a.a2a_task import WORKING, text_update, user_message
+from ....protocol.a2a.a2a_task import text_update, user_message
 from ....protocol.a2a.a2a_version import is_final, is_interrupted
 from ....protocol.a2a.named_results import handles_in
 from ....protocol.error_codes import CallError
@@ -33,8 +33,6 @@ MAX_STREAMED_CHARS: Final = 256 * 1024
 """How much of one task's answer is sent in pieces; the rest is sent only as part of the whole answer, at the end."""
 ALIVE_S: Final = 15.0
 """How often a silent stream shows that it is alive."""
-_MAX_EARLY: Final = 1000
-"""The most calls whose pieces wait until their task is stored."""
 
 
 class _Status(msgspec.Struct, frozen=True, gc=False):
@@ -53,7 +51,7 @@ _log = structlog.get_logger("toold.a2a")
 class TaskRecordPort(Protocol):
     """Stores tasks. Each method raises ServiceUnavailableError if the database cannot be read or written."""
 
-    async def save(self, row: A2ATaskRow) -> None: ...
+    async def save(self, row: A2ATaskRow, *, soon: bool = True) -> None: ...
 
     async def find(self, task_id: str, principal: Principal) -> A2ATaskRow | None: ...
 
@@ -84,7 +82,7 @@ class _LiveTask:
         self.changed = asyncio.Event()
         """Set when the task has new events, and then replaced by another ``asyncio.Event``."""
         self.ended: TaskView | None = None
-        """The task as it ended, for the requests that wait for it: it changes no more."""
+        """The task as it ended: it changes no more. Set before this is stored."""
         self.lock = asyncio.Lock()
         """Held during a change, so that events are stored in order."""
         self.pieces: list[str] = []
@@ -100,22 +98,17 @@ class _LiveTask:
 class A2ATasks:
     """The tasks of all principals."""
 
-    def __init__(self, router: Router, records: TaskRecordPort, files: ResultParts, *, transport: str) -> None:
-        """``transport``: the transport of the sessions whose detached calls are tasks."""
+    def __init__(self, router: Router, records: TaskRecordPort, files: ResultParts) -> None:
         self._router = router
         self._records = records
         self._files = files
         self._live: dict[str, _LiveTask] = {}
-        # By call: the pieces of answers whose tasks are not stored yet.
-        self._early: dict[str, list[str]] = {}
         self._working: set[asyncio.Task[None]] = set()
-        self._adding = asyncio.Lock()
         self._closing = False
         self.on_events: Callable[[], None] | None = None
         """Called when events were stored."""
-        port = router.detached_port
+        port = router.detached.port
         port.on_change, port.on_chunk = self._changed, self._piece
-        port.streams = lambda session: session.transport == transport
 
     def __repr__(self) -> str:
         return f"<A2ATasks unfinished={len(self._live)}>"
@@ -137,37 +130,13 @@ class A2ATasks:
         for live in self._live.values():
             live.notify()
 
-    async def add(
-        self, task_id: str, agent: str, context_id: str, principal: Principal, message: A2AMessage, *, repeat: bool
-    ) -> None:
-        """Stores a new task with its first message. ``repeat``: it may be stored already.
+    def open(self, row: A2ATaskRow) -> None:
+        """Adds a new task, which is stored with the start of its call."""
+        self._live[row.id] = _LiveTask(msgspec.structs.replace(row, message=None))
 
-        Raises:
-            ServiceUnavailableError: the database cannot be read or written.
-        """
-        if not repeat:
-            await self._add(task_id, agent, context_id, principal, message)
-            return
-        async with self._adding:  # of requests with the same message, one adds the task
-            if await self._find(task_id, principal) is None:
-                await self._add(task_id, agent, context_id, principal, message)
-
-    async def _add(self, task_id: str, agent: str, context_id: str, principal: Principal, message: A2AMessage) -> None:
-        row = A2ATaskRow(
-            id=task_id,
-            principal=principal.name,
-            agent=agent,
-            context_id=context_id,
-            state=WORKING,
-            changed_at=time.time(),
-            ended=False,
-            history=encode_history([user_message(message.id, message.parts, context_id, task_id)]),
-        )
-        await self._records.save(row)
-        self._live.setdefault(task_id, _LiveTask(row))
-        for piece in self._early.pop(task_id, ()):
-            self._piece(task_id, piece)
-        self._changed(task_id)  # its call may have ended meanwhile
+    def withdraw(self, task_id: str) -> None:
+        """Removes a new task whose call was refused."""
+        self._live.pop(task_id, None)
 
     async def get(self, task_id: str, agent: str, principal: Principal) -> TaskView:
         """The principal's task of this agent, as it is now.
@@ -180,6 +149,14 @@ class A2ATasks:
         if row is None or row.agent != agent:
             raise task_not_found(task_id)
         return await self._look(row)
+
+    async def exists(self, task_id: str, principal: Principal) -> bool:
+        """Whether the principal's task is still stored.
+
+        Raises:
+            ServiceUnavailableError: the database cannot be read.
+        """
+        return await self._find(task_id, principal) is not None
 
     async def page(self, query: A2ATaskQuery, *, results: bool) -> ListedTasks:
         """A page of tasks with at most about ``query.max_bytes``. Without ``results``, tasks that have ended have no
@@ -283,17 +260,10 @@ class A2ATasks:
     def _changed(self, call_id: str) -> None:
         if call_id in self._live:
             self._start(self._refresh(call_id))
-        else:
-            # This must be a call that ended or paused before its task was stored: its pieces are obsolete.
-            self._early.pop(call_id, None)
 
     def _piece(self, call_id: str, text: str) -> None:
         live = self._live.get(call_id)
-        if live is None:
-            if call_id in self._early or len(self._early) < _MAX_EARLY:
-                self._early.setdefault(call_id, []).append(text)
-            return
-        if live.streamed >= MAX_STREAMED_CHARS:
+        if live is None or live.streamed >= MAX_STREAMED_CHARS:
             return
         live.streamed += len(text)
         live.pieces.append(text)
@@ -353,19 +323,35 @@ class A2ATasks:
         principal = stored_principal(row.principal)
         if live is None:
             return await self._viewed(row, await self._router.lookup.look_up(principal, row.id))
+        if live.ended is not None:
+            return live.ended
         async with live.lock:
             view = await self._viewed(live.row, await self._router.lookup.look_up(principal, row.id))
+            if view.row.ended and not live.row.ended:
+                return await self._end(live, view)
             if view.row != live.row:
                 await self._save(live, view.row)
                 view = msgspec.structs.replace(view, row=live.row)
-                if live.row.ended:
-                    live.ended = view
-                    self._live.pop(row.id, None)
                 live.notify()
         return view
 
-    async def _save(self, live: _LiveTask, row: A2ATaskRow) -> None:
-        await self._records.save(row)
+    async def _end(self, live: _LiveTask, view: TaskView) -> TaskView:
+        """Requests that wait for the end get it before it is stored: the journal has the end of the call, so after a
+        crash the next start finds the same.
+        """
+        live.ended = ended = msgspec.structs.replace(view, row=msgspec.structs.replace(view.row, new_events=()))
+        live.notify()
+        try:
+            await self._save(live, view.row, soon=False)
+        except CallError:
+            live.ended = None  # the next look stores it
+            raise
+        self._live.pop(live.row.id, None)
+        live.notify()
+        return ended
+
+    async def _save(self, live: _LiveTask, row: A2ATaskRow, *, soon: bool = True) -> None:
+        await self._records.save(row, soon=soon)
         live.row = msgspec.structs.replace(row, new_events=())
         if self.on_events is not None and row.new_events:
             self.on_events()

@@ -11,7 +11,7 @@ from ....protocol.a2a.push_config import PushConfig, push_config, push_config_0_
 from ....protocol.error_codes import OverCapacityError
 from ....protocol.tool_call import Principal
 from ....store import A2APushDeleted, A2APushRow
-from .a2a_operations import A2ACaller
+from .a2a_caller import A2ACaller
 from .a2a_tasks import A2ATasks
 from .push_sender import PushRecordPort, PushSender
 

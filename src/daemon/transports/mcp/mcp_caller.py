@@ -6,6 +6,7 @@ clients count from 1.
 """
 
 import re
+from collections.abc import Iterable
 from secrets import token_hex
 from typing import Final, Protocol
 
@@ -14,6 +15,7 @@ from starlette.types import Receive
 
 from ....protocol.authorization import Authorization
 from ....protocol.mcp.request_envelope import RequestEnvelope
+from ....protocol.questions.client_question import QUESTION_KINDS, QuestionKind, known_kinds
 from ....protocol.tool_call import ClientInfo, Principal
 from ....tools import ResultText
 from ..http_io import EventStream
@@ -57,18 +59,28 @@ class McpCaller(msgspec.Struct, frozen=True):
 SESSION_HEADER: Final = "mcp-session-id"
 RESULT_TEXT_HEADER: Final = "toold-result-text"
 
-_LABEL: Final = re.compile(r"[A-Za-z0-9_-]{0,40}-[0-9a-f]{16}")
+_LABEL: Final = re.compile(r"[A-Za-z0-9_-]{0,40}-[0-9a-f]{16}([0-9a-f]{2})?")
 _FOREIGN: Final = re.compile(r"[^A-Za-z0-9_-]+")
 
 
-def make_label(client: ClientInfo) -> str:
-    """Returns a label of up to 64 characters that begins with the client's name."""
-    return f"{_FOREIGN.sub('-', client.name)[:40] or 'mcp'}-{token_hex(8)}"
+def make_label(client: ClientInfo, answers: Iterable[str] = ()) -> str:
+    """Returns a label of up to 64 characters that begins with the client's name and ends with the kinds of questions
+    that the client answers.
+    """
+    bits = sum(1 << QUESTION_KINDS.index(kind) for kind in known_kinds(answers))
+    return f"{_FOREIGN.sub('-', client.name)[:40] or 'mcp'}-{token_hex(8)}{bits:02x}"
 
 
 def is_label(value: str) -> bool:
     """Whether the value has the format of ``make_label``."""
     return _LABEL.fullmatch(value) is not None
+
+
+def answers_of_label(label: str) -> tuple[QuestionKind, ...]:
+    """Returns the kinds of questions that the client answers, from a valid label."""
+    match = _LABEL.fullmatch(label)
+    bits = int(match[1], 16) if match is not None and match[1] else 0
+    return tuple(kind for index, kind in enumerate(QUESTION_KINDS) if bits >> index & 1)
 
 
 def client_of_label(label: str) -> ClientInfo:

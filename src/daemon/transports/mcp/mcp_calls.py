@@ -1,23 +1,30 @@
 """``tools/call``: submits calls to the router and returns their answers."""
 
 import asyncio
+from secrets import token_urlsafe
 from typing import Final
 
 from ....protocol import json_rpc
 from ....protocol.json_pieces import LONG_BYTES
-from ....protocol.json_rpc import JsonRpcId, MessageProblem, RpcRequest
-from ....protocol.mcp.mcp_call import parse_call, request_error
-from ....protocol.tool_call import ToolResult
+from ....protocol.json_rpc import INVALID_PARAMS, INVALID_REQUEST, JsonRpcId, MessageProblem, RpcReply, RpcRequest
+from ....protocol.mcp.input_rounds import InputRound, ParkedCall, ParkedCalls, asked, input_required_result, read_round
+from ....protocol.mcp.mcp_call import parse_call, parse_method_call, request_error
+from ....protocol.tool_call import Principal, ToolCall, ToolResult
+from ....tools import Tool
 from ...dispatch import Router, RunningCall, Session, prepare_call
 from ...off_loop import off_loop
 from ..http_io import wait_disconnected
 from . import mcp_tasks
 from .mcp_caller import McpCaller
-from .mcp_exchange import ABSENT_PORT, McpExchange
+from .mcp_exchange import ABSENT_PORT, CatalogExchange, McpExchange
 from .mcp_tasks import CALL, McpTasks
+from .parked_port import ParkedPort
 
 TASK_AFTER_S: Final = 0.5
 """Faster calls are answered with their result even if the client accepts a task."""
+
+_STATE_BYTES: Final = 24
+"""Random bytes in the state of a parked call, so that it cannot be guessed."""
 
 _Address = tuple[str, str, JsonRpcId]
 
@@ -30,15 +37,38 @@ class McpCalls:
         self._tasks = tasks
         # Running calls of clients with a label, to cancel them by JSON-RPC id.
         self._running: dict[_Address, Session] = {}
+        # Calls of the stateless revisions that wait for input.
+        self._parked: ParkedCalls[RunningCall] = ParkedCalls()
 
     def __repr__(self) -> str:
-        return f"<McpCalls cancellable={len(self._running)}>"
+        return f"<McpCalls cancellable={len(self._running)} parked={len(self._parked)}>"
 
     async def run(self, request: RpcRequest, caller: McpCaller) -> bytes | MessageProblem | None:
-        """Runs a call and returns its answer; None if the client disconnected."""
-        call = parse_call(request, CALL, caller.size, caller.traceparent)
+        """Runs a call of a tool and returns its answer; None if the client disconnected."""
+        call = parse_call(request, CALL, caller.size, caller.traceparent, caller.envelope.answers)
         if isinstance(call, MessageProblem):
             return call
+        following = read_round(request.params) if caller.envelope.revision.stateless else None
+        if isinstance(following, MessageProblem):
+            return following
+        if following is not None:
+            return await self._continue(following, call, request, caller)
+        return await self._run(request, call, caller, McpExchange(request.id, caller.envelope), None)
+
+    async def run_method(self, request: RpcRequest, caller: McpCaller, tool: Tool) -> bytes | MessageProblem | None:
+        """Runs a request about resources or prompts, which ``tool`` answers, and returns its answer; None if the client
+        disconnected.
+        """
+        call = parse_method_call(request, CALL, caller.size, caller.traceparent)
+        if isinstance(call, MessageProblem):
+            return call
+        exchange = CatalogExchange(request, caller.envelope)
+        answer = await self._run(request, call, caller, exchange, tool)
+        return exchange.problem if answer is not None and exchange.problem is not None else answer
+
+    async def _run(
+        self, request: RpcRequest, call: ToolCall, caller: McpCaller, exchange: McpExchange, tool: Tool | None
+    ) -> bytes | MessageProblem | None:
         session = self._router.sessions.open(
             caller.label,
             caller.principal,
@@ -50,20 +80,22 @@ class McpCalls:
             usable=caller.access.toolsets,
         )
         session.result_text = caller.result_text
-        exchange = McpExchange(request.id, caller.envelope)
         caller.unsent.append(exchange)
         address = (caller.principal.name, caller.label, request.id) if caller.labelled else None
         self._router.connect(session, exchange)
         try:
             prepared = (
-                await off_loop(prepare_call, self._router.catalog, session, call) if caller.size > LONG_BYTES else call
+                await off_loop(prepare_call, self._router.catalog, session, call)
+                if caller.size > LONG_BYTES and tool is None
+                else call
             )
-            running = self._router.submit(session, prepared, exchange)
+            running = self._router.submit(session, prepared, exchange, tool=tool)
             if not isinstance(running, RunningCall):
                 return _refusal(running, exchange)
             if address is not None:
                 self._running[address] = session
-            if caller.envelope.revision.tasks == "requested" and isinstance(request.params.get("task"), dict):
+            as_task = tool is None and caller.envelope.revision.tasks == "requested"
+            if as_task and isinstance(request.params.get("task"), dict):
                 return await self._as_task(running, request, caller)
             # Most calls of local tools are done in the next loop iteration: no need to watch their clients.
             await asyncio.sleep(0)
@@ -71,7 +103,7 @@ class McpCalls:
         finally:
             if address is not None and self._running.get(address) is session:  # a client may reuse an id
                 del self._running[address]
-            self._router.disconnect(session, exchange)
+            self._router.disconnect(session, exchange)  # does nothing if the call was parked
 
     def cancel(self, request_id: object, caller_label: str, principal: str) -> None:
         """Cancels a client's running call by its JSON-RPC id."""
@@ -80,6 +112,53 @@ class McpCalls:
             if session is not None:
                 self._tasks.cancel(session)
 
+    def take_reply(self, reply: RpcReply, label: str | None, principal: Principal) -> MessageProblem | None:
+        """Takes a client's answer to a question. Returns why it is refused."""
+        waiting = self._router.questions.find(reply.id, principal) if isinstance(reply.id, str) else None
+        if waiting is None or waiting[1].session.label != label:
+            return _NO_QUESTION
+        invalid = self._router.questions.answer(waiting[0], reply.result, reply.error)
+        return None if invalid is None else MessageProblem(INVALID_PARAMS, invalid.message)
+
+    async def _continue(
+        self, following: InputRound, call: ToolCall, request: RpcRequest, caller: McpCaller
+    ) -> bytes | MessageProblem | None:
+        """Continues a parked call with the answers of its client."""
+        running = self._parked.take(following.state, _owner_of(caller), call.name, call.identity)
+        if isinstance(running, MessageProblem):
+            return running
+        for entry in self._router.questions.open_questions(running):
+            if entry.id in following.responses:
+                self._router.questions.answer(entry, following.responses[entry.id])
+        exchange = McpExchange(request.id, caller.envelope)
+        caller.unsent.append(exchange)
+        # Asks the questions again that have no answer yet.
+        self._router.connect(running.session, exchange)
+        try:
+            return await self._follow(running, exchange, request, caller)
+        finally:
+            self._router.disconnect(running.session, exchange)
+
+    def _park(self, running: RunningCall, request: RpcRequest, caller: McpCaller) -> bytes | None:
+        """Answers the request with the open questions, if any; the call waits for the next round."""
+        questions = self._router.questions.open_questions(running)
+        if not questions or running.answered:
+            return None
+        state, session = token_urlsafe(_STATE_BYTES), running.session
+
+        def ended() -> None:
+            self._parked.drop(state)
+            self._router.disconnect(session, port)
+
+        def abandoned() -> None:
+            self._parked.drop(state)
+            self._tasks.cancel(session)
+
+        port = ParkedPort(ended, abandoned)
+        self._parked.park(state, ParkedCall(_owner_of(caller), running.request.name, running.request.identity, running))
+        self._router.connect(session, port)
+        return json_rpc.answer(request.id, input_required_result(asked(questions), state))
+
     async def _follow(
         self, running: RunningCall, exchange: McpExchange, request: RpcRequest, caller: McpCaller
     ) -> bytes | None:
@@ -87,7 +166,8 @@ class McpCalls:
         watch = asyncio.ensure_future(wait_disconnected(caller.receive))
         watch.add_done_callback(exchange.set_disconnected)
         timer = None
-        if caller.envelope.tasks and caller.envelope.progress_token is None:  # tasks have no progress
+        offered = caller.envelope.tasks and caller.envelope.progress_token is None  # tasks have no progress
+        if offered and not isinstance(exchange, CatalogExchange):
             timer = asyncio.get_running_loop().call_later(TASK_AFTER_S, exchange.set_overdue)
         try:
             while exchange.answer is None:
@@ -99,6 +179,12 @@ class McpCalls:
                     return None
                 if exchange.overdue and not running.answered:
                     return await self._as_task(running, request, caller)
+                if exchange.asked:
+                    exchange.asked = False
+                    await asyncio.sleep(0)  # questions asked at the same time are one round
+                    parked = self._park(running, request, caller) if caller.envelope.revision.stateless else None
+                    if parked is not None:
+                        return parked
                 reports = exchange.reports()
                 if reports and caller.stream is not None and exchange.answer is None:
                     await caller.stream.write(reports)
@@ -111,6 +197,16 @@ class McpCalls:
     async def _as_task(self, running: RunningCall, request: RpcRequest, caller: McpCaller) -> bytes:
         task = await self._tasks.create(running.session, running)
         return json_rpc.answer(request.id, mcp_tasks.create_task_result(task, caller.envelope.revision))
+
+
+def _owner_of(caller: McpCaller) -> str:
+    """Who may continue a parked call: the same principal, with the same tools."""
+    return f"{caller.toolset} {caller.principal.name}"
+
+
+_NO_QUESTION: Final = MessageProblem(
+    INVALID_REQUEST, "No question to you with this id is open: it was answered or withdrawn, or it is another client's."
+)
 
 
 def _refusal(result: ToolResult | None, exchange: McpExchange) -> bytes | MessageProblem | None:

@@ -5,11 +5,13 @@ from collections.abc import Sequence
 from typing import Final
 
 from ....protocol import json_rpc
-from ....protocol.json_rpc import JsonRpcId
+from ....protocol.json_rpc import JsonRpcId, MessageProblem, RpcRequest
+from ....protocol.mcp.catalog_result import catalog_answer
 from ....protocol.mcp.mcp_call import ProgressCounter
 from ....protocol.mcp.mcp_result import call_result
 from ....protocol.mcp.mcp_revision import REVISIONS
 from ....protocol.mcp.request_envelope import RequestEnvelope
+from ....protocol.questions.question_table import OpenQuestion
 from ....protocol.tool_call import AnswerPiece, Progress, ToolResult
 from ....serving import SLOW_READER_BYTES
 from ...dispatch import DisconnectedPort, RunningCall
@@ -38,6 +40,10 @@ class McpExchange:
         self._counter = ProgressCounter()
         self._progress: Progress | None = None
         self._alive = False
+        self.asked = False
+        """The call has asked a question since this was last reset."""
+        # Requests to the client, and cancellations of them, in the revisions that have them.
+        self._requests: list[bytes] = []
         # Set when the POST is done; None unless a large answer waits for that.
         self._sent: asyncio.Event | None = None
         self._closed = False
@@ -47,12 +53,13 @@ class McpExchange:
 
     def reports(self) -> bytes:
         """Returns and clears the events to send before the answer."""
-        progress, alive = self._progress, self._alive
+        progress, alive, requests = self._progress, self._alive, b"".join(self._requests)
         self._progress, self._alive = None, False
+        self._requests.clear()
         if progress is not None and self._token is not None:
             params = self._counter.count(progress, self._token)
-            return json_rpc.event(json_rpc.notification("notifications/progress", params))
-        return ALIVE if alive else b""
+            return requests + json_rpc.event(json_rpc.notification("notifications/progress", params))
+        return requests or (ALIVE if alive else b"")
 
     def set_disconnected(self, _: object = None) -> None:
         """Records that the client disconnected."""
@@ -98,6 +105,19 @@ class McpExchange:
     def piece(self, running: RunningCall, piece: AnswerPiece) -> None:
         pass
 
+    def question(self, _running: RunningCall, entry: OpenQuestion) -> None:
+        self.asked = True
+        if not self._revision.stateless:
+            self._requests.append(question_event(entry))
+        self.changed.set()
+
+    def question_closed(self, _running: RunningCall, entry: OpenQuestion) -> None:
+        if not self._revision.stateless:
+            reason = "The answer is not needed any longer."
+            params = {"requestId": entry.token, "reason": reason}
+            self._requests.append(json_rpc.event(json_rpc.notification("notifications/cancelled", params)))
+            self.changed.set()
+
     def heartbeat(self, calls: Sequence[RunningCall], now: float) -> None:
         for call in calls:  # there is exactly one
             self._progress = self._progress or call.heartbeat(now)
@@ -107,6 +127,35 @@ class McpExchange:
     def _settle(self, answer: bytes) -> None:
         self.answer = answer
         self.changed.set()
+
+
+class CatalogExchange(McpExchange):
+    """A request about resources or prompts in progress, which runs as a call."""
+
+    def __init__(self, request: RpcRequest, envelope: RequestEnvelope) -> None:
+        super().__init__(request.id, envelope)
+        self._request = request
+        self.problem: MessageProblem | None = None
+        """The error that is its answer; set no later than ``answer``."""
+
+    def refuse(self, result: ToolResult) -> None:
+        self._settle(self._rendered(result))
+
+    def render(self, _running: RunningCall, result: ToolResult) -> bytes:
+        return self._rendered(result)
+
+    def _rendered(self, result: ToolResult) -> bytes:
+        request = self._request
+        answer = catalog_answer(request.method, request.params, result, self._revision)
+        if isinstance(answer, MessageProblem):
+            self.problem = answer
+            return json_rpc.failure(request.id, answer)
+        return json_rpc.answer(request.id, answer)
+
+
+def question_event(entry: OpenQuestion) -> bytes:
+    """A question as a request to the client, in the revisions that have them. Its id is the question's token."""
+    return json_rpc.event(json_rpc.request(entry.token, entry.question.method, entry.question.params))
 
 
 class McpAbsentPort(DisconnectedPort):

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
 from ....protocol import json_rpc
-from ....protocol.error_codes import CallError, OverCapacityError
+from ....protocol.error_codes import CallError, InvalidArgumentsError, NotFoundError, OverCapacityError
 from ....protocol.json_rpc import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
@@ -13,14 +13,19 @@ from ....protocol.json_rpc import (
     MessageProblem,
     RpcRequest,
 )
+from ....protocol.mcp.catalog_result import FOLLOWING_METHODS, catalog_answer, catalog_result
 from ....protocol.mcp.mcp_result import discover_result, empty_result, initialize_result, list_result
 from ....protocol.mcp.mcp_revision import negotiated
 from ....protocol.mcp.request_envelope import TASKS_EXTENSION
+from ....protocol.tool_call import Metadata, Timings, ToolResult
+from ....resource_catalog import CALLS, LISTS, CatalogMethods, ResourceFollowers
 from ....tools import ToolsetView
 from ...dispatch import RETRY_AFTER_MS, UNCOUNTED_BYTES, HeldBytes, Router, Session
 from . import mcp_tasks
+from .client_streams import ClientStreams
 from .mcp_caller import McpCaller
-from .mcp_exchange import ALIVE
+from .mcp_calls import McpCalls
+from .mcp_exchange import ALIVE, question_event
 from .mcp_tasks import CALL, McpTasks
 from .tool_listing import ToolListing
 from .tool_subscriptions import ToolSubscriptions
@@ -35,18 +40,30 @@ Method = Callable[[RpcRequest, McpCaller], Awaitable[Any]]
 class McpMethods:
     """Answers requests by method and revision."""
 
-    def __init__(self, router: Router, tasks: McpTasks, instructions: Callable[[ToolsetView], str]) -> None:
+    def __init__(
+        self,
+        router: Router,
+        calls: McpCalls,
+        tasks: McpTasks,
+        instructions: Callable[[ToolsetView], str],
+        catalog: CatalogMethods,
+        followers: ResourceFollowers,
+    ) -> None:
         self._router = router
+        self._calls = calls
         self._tasks = tasks
+        self._catalog = catalog
+        self._followers = followers
         self._instructions = instructions
         self._listing = ToolListing()
-        self.subscriptions = ToolSubscriptions(router)
+        self.subscriptions = ToolSubscriptions(router, followers)
+        self.streams = ClientStreams(router, followers)
         handshake: dict[str, Method] = {
             "initialize": self._initialize,
             "ping": _acknowledge,
-            # No logs are sent to clients, but some set a level regardless.
-            "logging/setLevel": _acknowledge,
+            **dict.fromkeys(FOLLOWING_METHODS, self._change_followed),
             "tools/list": self._list,
+            **dict.fromkeys(LISTS, self._list_catalog),
         }
         self._by_kind: Mapping[tuple[bool, str | None], Mapping[str, Method]] = {
             (False, None): handshake,
@@ -59,6 +76,7 @@ class McpMethods:
             (True, "offered"): {
                 "server/discover": self._discover,
                 "tools/list": self._list,
+                **dict.fromkeys(LISTS, self._list_catalog),
                 "tasks/get": _declared(self._get_task),
                 "tasks/update": _declared(self._update_task),
                 "tasks/cancel": _declared(self._cancel_task),
@@ -70,12 +88,16 @@ class McpMethods:
         revision = caller.envelope.revision
         if request.method == "subscriptions/listen" and revision.stateless:
             return await self.subscriptions.listen(request, caller)
+        if request.method in CALLS:
+            return await self._call_method(request, caller)
         method = self._by_kind[revision.stateless, revision.tasks].get(request.method)
         if method is None:
             message = f"The method {request.method[:80]!r} is not available in {revision.name}."
             return MessageProblem(METHOD_NOT_FOUND, message)
         try:
             result = await method(request, caller)
+        except (InvalidArgumentsError, NotFoundError) as error:
+            return MessageProblem(INVALID_PARAMS, error.message, error.to_tool_error())
         except CallError as error:
             return MessageProblem(INTERNAL_ERROR, error.message, error.to_tool_error())
         return result if isinstance(result, MessageProblem) else json_rpc.answer(request.id, result)
@@ -91,6 +113,33 @@ class McpMethods:
         tools = self._router.catalog.view(caller.toolset)
         page = await self._listing.page(tools, revision, request.params.get("cursor"))
         return page if isinstance(page, MessageProblem) else list_result(*page, revision)
+
+    # --- resources and prompts ---------------------------------------------------------------------------------------
+
+    async def _call_method(self, request: RpcRequest, caller: McpCaller) -> bytes | MessageProblem | None:
+        try:
+            tool = self._catalog.tool_for(request.method, request.params, self._router.catalog.view(caller.toolset))
+        except CallError as error:
+            refused = ToolResult(Metadata(0.0, Timings()), error=error.to_tool_error())
+            problem = catalog_answer(request.method, request.params, refused, caller.envelope.revision)
+            return problem if isinstance(problem, MessageProblem) else None
+        return await self._calls.run_method(request, caller, tool)
+
+    async def _list_catalog(self, request: RpcRequest, caller: McpCaller) -> dict[str, Any]:
+        view, files = self._router.catalog.view(caller.toolset), self._router.files
+        result = await self._catalog.list(request.method, request.params, view, caller.principal, files)
+        return catalog_result(request.method, result, caller.envelope.revision)
+
+    async def _change_followed(self, request: RpcRequest, caller: McpCaller) -> dict[str, Any]:
+        if not caller.labelled and request.method == "logging/setLevel":
+            return empty_result(caller.envelope.revision)  # some clients set a level and never listen
+        if not caller.labelled:
+            raise InvalidArgumentsError("Send the Mcp-Session-Id of initialize, by which notifications find you.")
+        follower = self.streams.follower(caller.access, caller.toolset, caller.label)
+        self._followers.change(follower, request.method, request.params)
+        return empty_result(caller.envelope.revision)
+
+    # --- tasks -------------------------------------------------------------------------------------------------------
 
     async def _get_task(self, request: RpcRequest, caller: McpCaller) -> dict[str, Any] | MessageProblem:
         known_task = await self._tasks.lookup(request.params.get("taskId"), caller.principal)
@@ -121,11 +170,17 @@ class McpMethods:
 
     async def _task_result(self, request: RpcRequest, caller: McpCaller) -> Any:
         known_task = await self._tasks.lookup(request.params.get("taskId"), caller.principal)
+        asked: set[str] = set()
         while known_task is not None:
             task, session = known_task
             if task.result is not None:
                 self._count(session, caller)
                 return mcp_tasks.task_result(task.id, task.result, caller.envelope.revision)
+            if caller.stream is not None:
+                for entry in task.questions:
+                    if entry.token not in asked:
+                        asked.add(entry.token)
+                        await caller.stream.write(question_event(entry))
             await self._tasks.wait_ended(session, self._router.limits.progress_interval_s)
             known_task = await self._tasks.lookup(task.id, caller.principal)
             if caller.stream is not None and known_task is not None and known_task[0].working:
@@ -133,9 +188,17 @@ class McpMethods:
         return _NO_TASK
 
     async def _update_task(self, request: RpcRequest, caller: McpCaller) -> dict[str, Any] | MessageProblem:
-        # Tasks never request input, so the update is ignored.
-        task = await self._tasks.lookup(request.params.get("taskId"), caller.principal)
-        return _NO_TASK if task is None else empty_result(caller.envelope.revision)
+        responses = request.params.get("inputResponses", {})
+        if not isinstance(responses, dict):
+            return MessageProblem(INVALID_PARAMS, "params.inputResponses must be an object.")
+        known_task = await self._tasks.lookup(request.params.get("taskId"), caller.principal)
+        if known_task is None:
+            return _NO_TASK
+        # Responses to other questions are ignored, as the extension requires.
+        for entry in known_task[0].questions:
+            if entry.id in responses:
+                self._router.questions.answer(entry, responses[entry.id])
+        return empty_result(caller.envelope.revision)
 
     async def _cancel_task(self, request: RpcRequest, caller: McpCaller) -> dict[str, Any] | MessageProblem:
         revision = caller.envelope.revision

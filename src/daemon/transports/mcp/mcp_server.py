@@ -1,10 +1,10 @@
-"""MCP over Streamable HTTP: ``POST /mcp`` and ``/mcp/{toolset}``. Requests share no state.
+"""MCP over Streamable HTTP: ``/mcp`` and ``/mcp/{toolset}``. Requests share no state, except what clients follow.
 
 headers ▸ body ▸ message ▸ envelope ▸ method ─▶ JSON, or events if anything precedes the answer
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final
 
@@ -13,7 +13,8 @@ import structlog
 from starlette.types import Receive, Scope, Send
 
 from ....protocol import json_rpc
-from ....protocol.authorization import Authenticate, Authorization, AuthorizationDenied
+from ....protocol.authorization import Authenticate, Authorization
+from ....protocol.error_codes import OverCapacityError
 from ....protocol.json_rpc import (
     HTTP_STATUS,
     INVALID_REQUEST,
@@ -36,16 +37,27 @@ from ....protocol.mcp.request_envelope import (
     revision_of_notification,
 )
 from ....protocol.mcp.tool_entry import official_types
+from ....protocol.questions.client_question import kinds_declared
 from ....protocol.trace_context import TRACEPARENT
 from ....protocol.user_credential import USER_HEADER
 from ....serving import COMPLETE, PEER, HttpPeer
 from ....tools import ResultText, ToolsetView
 from ...dispatch import Router
 from ...observability.logging_setup import bind_session, shown_content
+from ...resource_host import ResourceHost
 from ..http_intake import HttpIntake
 from ..http_io import EventStream, read_headers, send_json, send_rpc_refusal
-from ..request_guard import RequestRefused, admit, denied
-from .mcp_caller import RESULT_TEXT_HEADER, SESSION_HEADER, McpCaller, Unsent, client_of_label, is_label, make_label
+from ..request_guard import METHODS, RequestRefused, admit, no_such_toolset
+from .mcp_caller import (
+    RESULT_TEXT_HEADER,
+    SESSION_HEADER,
+    McpCaller,
+    Unsent,
+    answers_of_label,
+    client_of_label,
+    is_label,
+    make_label,
+)
 from .mcp_calls import McpCalls
 from .mcp_methods import McpMethods
 from .mcp_tasks import McpTasks
@@ -84,17 +96,18 @@ class McpServer:
         authenticate: Authenticate,
         instructions: Callable[[ToolsetView], str],
         metadata: Callable[[str | None], str | None],
+        resources: ResourceHost,
     ) -> None:
         self._router = router
         self._intake = intake
         # The allowed origins of other sites' pages.
         self._origins = origins
         self._authenticate = authenticate
-        # Maps a toolset or None to the URL of its OAuth metadata; to None without an issuer.
-        self._metadata = metadata
+        self.metadata = metadata
+        """Maps a toolset or None to the URL of its OAuth metadata; to None without an issuer."""
         tasks = McpTasks(router)
         self._calls = McpCalls(router, tasks)
-        self._methods = McpMethods(router, tasks, instructions)
+        self._methods = McpMethods(router, self._calls, tasks, instructions, resources.methods, resources.followers)
 
     def __repr__(self) -> str:
         return f"<McpServer {self._calls!r}>"
@@ -102,14 +115,17 @@ class McpServer:
     def tools_changed(self) -> None:
         """The tool catalog has changed: notifies the listening clients whose listing has changed."""
         self._methods.subscriptions.tools_changed()
+        self._methods.streams.tools_changed()
 
     def close_unauthorized(self, denial_reason: Callable[[Authorization], str | None]) -> None:
         """Ends listening streams whose authorization is no longer valid; further requests get a 401."""
         self._methods.subscriptions.close_unauthorized(denial_reason)
+        self._methods.streams.close_unauthorized(denial_reason)
 
     def close_streams(self) -> None:
         """Ends the streams of listening clients at shutdown."""
         self._methods.subscriptions.close()
+        self._methods.streams.close()
 
     async def warm_up(self) -> None:
         """Imports the SDK's types in a thread, so that the first listing does not wait for the import."""
@@ -123,6 +139,9 @@ class McpServer:
             return
         try:
             async with self._intake.serving(partial(_refuse, send)):
+                if scope["method"] != "POST":
+                    await self._serve_client(scope["method"], post)
+                    return
                 message, size = await self._intake.receive(
                     post.receive, post.access.principal.name, json_rpc.decode, json_rpc.decode_long, whole=whole
                 )
@@ -134,7 +153,7 @@ class McpServer:
     async def _admit(self, scope: Scope, receive: Receive, send: Send) -> _Post | RequestRefused:
         headers = read_headers(scope, _HEADERS)
         requested: str | None = scope["toolset"]
-        metadata = self._metadata(requested)
+        metadata = self.metadata(requested)
         admitted = await admit(
             scope["method"],
             headers,
@@ -153,11 +172,28 @@ class McpServer:
         names = catalog.names
         toolset = access.default_toolset(names, catalog.default) if requested is None else requested
         if toolset not in (usable := access.usable_toolsets(names)):
-            return _no_such_toolset(toolset, usable, access, metadata)
+            return no_such_toolset(toolset, usable, access, metadata)
         label = headers.get(SESSION_HEADER)
         if label is not None and headers.get(VERSION_HEADER) not in STATELESS and not is_label(label):
             return RequestRefused(404, f"The {SESSION_HEADER} is unknown; send initialize again.")
         return _Post(access, toolset, headers, receive, send, admitted.streams, [])
+
+    async def _serve_client(self, method: str, post: _Post) -> None:
+        """Serves a GET, which opens the stream of the client with this label, or a DELETE, which ends the client."""
+        label = post.headers.get(SESSION_HEADER)
+        if label is None or post.headers.get(VERSION_HEADER) in STATELESS:
+            message = "GET and DELETE need the Mcp-Session-Id of initialize; 2026-07-28 has subscriptions/listen."
+            await _refuse(post.send, RequestRefused(405, message, (("allow", METHODS),)))
+        elif method == "DELETE":
+            self._methods.streams.end(post.access.principal.name, label)
+            await send_json(post.send, b"", 200)
+        else:
+            bind_session(label)
+            stream = EventStream(post.send)
+            try:
+                await self._methods.streams.listen(post.access, post.toolset, label, post.receive, stream)
+            except OverCapacityError as error:
+                await _refuse(post.send, RequestRefused(503, error.message, (("retry-after", "5"),)))
 
     async def _serve(self, post: _Post, message: Message | list[Message], size: int) -> None:
         match message:
@@ -233,7 +269,9 @@ class McpServer:
         if isinstance(revision, MessageProblem):
             return revision
         if isinstance(message, RpcReply):
-            return MessageProblem(INVALID_REQUEST, "The server sends no requests.") if revision.stateless else None
+            if revision.stateless:
+                return MessageProblem(INVALID_REQUEST, "The server sends no requests.")
+            return self._calls.take_reply(message, post.headers.get(SESSION_HEADER), post.access.principal)
         if message.method == "notifications/cancelled" and not revision.stateless:
             label = post.headers.get(SESSION_HEADER)
             if label is not None:
@@ -256,12 +294,14 @@ def _caller(post: _Post, request: RpcRequest, size: int, stream: EventStream | N
             label = None
         elif label is not None:
             client = client_of_label(label)
+            if stream is not None:  # else there is no way to ask
+                envelope = msgspec.structs.replace(envelope, answers=answers_of_label(label))
     requested = post.headers.get(RESULT_TEXT_HEADER, "").lower()
     result_text: ResultText | None = "json" if requested == "json" else "prose" if requested == "prose" else None
     return McpCaller(
         post.access,
         post.toolset,
-        label or make_label(client),
+        label or make_label(client, kinds_declared(request.params.get("capabilities"))),
         client,
         envelope,
         label is not None,
@@ -272,17 +312,6 @@ def _caller(post: _Post, request: RpcRequest, size: int, stream: EventStream | N
         result_text,
         post.headers.get(TRACEPARENT),
     )
-
-
-def _no_such_toolset(
-    toolset: str, usable: Sequence[str], access: Authorization, metadata: str | None
-) -> RequestRefused:
-    may_use = f"; you may use {', '.join(usable)}" if usable else "; no toolset is permitted"
-    scope = dict(access.scopes).get(toolset)
-    if scope is not None:
-        why = f"not valid for the toolset {toolset!r}{may_use}, or request a token with the scope {scope}."
-        return denied(AuthorizationDenied("insufficient_scope", why, scope), metadata)
-    return RequestRefused(404, f"The toolset {toolset[:64]!r} does not exist or is not permitted{may_use}.")
 
 
 async def _refuse(send: Send, refused: RequestRefused, *, close: bool = False) -> None:

@@ -6,15 +6,17 @@ stored, limited and deleted like that of any session, and survives a restart.
 
 import asyncio
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from secrets import token_urlsafe
 from typing import Any, Final, Literal
 
 from ....protocol.error_codes import ErrorCode
+from ....protocol.mcp.input_rounds import asked, input_requests
 from ....protocol.mcp.mcp_result import SERVER_INFO, TASK_KEY, call_result
 from ....protocol.mcp.mcp_revision import McpRevision
 from ....protocol.mcp.request_envelope import SERVER_KEY
+from ....protocol.questions.question_table import OpenQuestion
 from ....protocol.session_registry import hash_key
 from ....protocol.tool_call import Principal, ToolResult
 from ...dispatch import Router, RunningCall, Session
@@ -28,7 +30,7 @@ _MAX_ID_CHARS: Final = 200
 _POLL_MS: Final = 1000
 _CHECK_INTERVAL_S: Final = 1.0
 
-Status = Literal["working", "completed", "failed", "cancelled"]
+Status = Literal["working", "input_required", "completed", "failed", "cancelled"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +46,13 @@ class McpTask:
     """The tool's last progress message, while the call runs."""
     result: ToolResult | None = None
     """The result, once the call is done."""
+    questions: tuple[OpenQuestion, ...] = ()
+    """The open questions of the call."""
 
     def status(self, revision: McpRevision) -> Status:
         """Returns the status in the revision's terms: in 2025-11-25, a tool's error makes the task ``failed``."""
         if self.working or self.result is None:
-            return "working"
+            return "input_required" if self.questions else "working"
         if self.result.outcome == ErrorCode.CANCELLED:
             return "cancelled"
         return "failed" if self.result.error and revision.tasks == "requested" else "completed"
@@ -104,7 +108,8 @@ class McpTasks:
     def _working(self, task_id: str, running: RunningCall) -> McpTask:
         latest = running.last_progress
         updated_at = running.started_at + max(0.0, running.last_progress_at - running.started if latest else 0.0)
-        return self._task(task_id, None, updated_at, latest.message if latest else None)
+        task = self._task(task_id, None, updated_at, latest.message if latest else None)
+        return replace(task, questions=tuple(self._router.questions.open_questions(running)))
 
     def _task(
         self, task_id: str, result: ToolResult | None, updated_at: float | None = None, message: str | None = None
@@ -130,6 +135,8 @@ def get_task_result(task: McpTask, revision: McpRevision) -> dict[str, Any]:
     result = {**_fields(task, revision), "resultType": "complete", "_meta": {SERVER_KEY: SERVER_INFO}}
     if task.result is not None and task.status(revision) == "completed":
         result["result"] = call_result(task.result, revision)
+    if task.questions:
+        result["inputRequests"] = input_requests(asked(task.questions))
     return result
 
 

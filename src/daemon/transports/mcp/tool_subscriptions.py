@@ -1,19 +1,29 @@
-"""``subscriptions/listen``: notifies clients of the stateless revisions when their tools change."""
+"""``subscriptions/listen``: notifies clients of the stateless revisions of changed tools, resources and prompts."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any, Final
 
 from ....protocol import json_rpc
 from ....protocol.authorization import Authorization
+from ....protocol.error_codes import CallError
 from ....protocol.json_rpc import INVALID_PARAMS, INVALID_REQUEST, MessageProblem, RpcRequest
 from ....protocol.mcp.mcp_result import SERVER_INFO
 from ....protocol.mcp.request_envelope import SERVER_KEY, SUBSCRIPTION_KEY
+from ....resource_catalog import Follower, ResourceFollowers
 from ...dispatch import Router
-from ..http_io import wait_disconnected
+from ..http_io import EventStream, wait_disconnected
+from ..notification_queue import NotificationQueue
 from .mcp_caller import McpCaller
 
 _ALIVE: Final = b": listening\n\n"
+_LISTS: Final = {
+    "toolsListChanged": "",
+    "resourcesListChanged": "notifications/resources/list_changed",
+    "promptsListChanged": "notifications/prompts/list_changed",
+}
+"""The lists that can be followed; tools are compared by their revision."""
 _ALIVE_EVERY_S: Final = 15.0
 """Proxies close streams that are idle for a minute."""
 
@@ -21,8 +31,9 @@ _ALIVE_EVERY_S: Final = 15.0
 class ToolSubscriptions:
     """The listening clients."""
 
-    def __init__(self, router: Router) -> None:
+    def __init__(self, router: Router, followers: ResourceFollowers) -> None:
         self._router = router
+        self._followers = followers
         self._listeners: dict[asyncio.Event, Authorization] = {}
         # Listeners whose token is no longer valid.
         self._unauthorized: set[asyncio.Event] = set()
@@ -59,36 +70,63 @@ class ToolSubscriptions:
             )
         if caller.stream is None:
             return MessageProblem(INVALID_REQUEST, "Notifications are sent as events: Accept: text/event-stream.")
-        tools = wanted.get("toolsListChanged") is True
-        meta = {SUBSCRIPTION_KEY: request.id}
-        honoured = {"toolsListChanged": True} if tools else {}
         listener = asyncio.Event()
+        queue = NotificationQueue(listener.set)
+        follower = Follower(caller.principal, lambda: self._router.catalog.view(caller.toolset), queue.add)
+        self._followers.add(follower)
         self._listeners[listener] = caller.access
         watch = asyncio.ensure_future(wait_disconnected(caller.receive))
         watch.add_done_callback(lambda _: listener.set())
         try:
-            rev = self._rev(caller)
-            await caller.stream.write(
-                _event("notifications/subscriptions/acknowledged", {"notifications": honoured, "_meta": meta})
-            )
-            while not self._closed and listener not in self._unauthorized:
-                heard = await _wait(listener)
-                if watch.done():
-                    return None
-                changed, rev = rev != self._rev(caller), self._rev(caller)
-                if changed and tools:
-                    await caller.stream.write(_event("notifications/tools/list_changed", {"_meta": meta}))
-                elif not heard:
-                    await caller.stream.write(_ALIVE)
-            result = {"resultType": "complete", "_meta": {**meta, SERVER_KEY: SERVER_INFO}}
-            return json_rpc.answer(request.id, result)
+            honoured = _honoured(wanted, follower, self._followers)
+            return await self._serve(request, caller.stream, follower, honoured, listener, queue, watch)
         finally:
+            self._followers.remove(follower)
             del self._listeners[listener]
             self._unauthorized.discard(listener)
             watch.cancel()
 
-    def _rev(self, caller: McpCaller) -> str:
-        return self._router.catalog.view(caller.toolset).rev
+    async def _serve(
+        self,
+        request: RpcRequest,
+        stream: EventStream,
+        follower: Follower,
+        honoured: Mapping[str, Any],
+        listener: asyncio.Event,
+        queue: NotificationQueue,
+        watch: "asyncio.Future[None]",
+    ) -> bytes | None:
+        meta = {SUBSCRIPTION_KEY: request.id}
+        rev = follower.view().rev
+        await stream.write(
+            _event("notifications/subscriptions/acknowledged", {"notifications": honoured, "_meta": meta})
+        )
+        while not self._closed and listener not in self._unauthorized:
+            heard = bool(queue) or await _wait(listener)
+            if watch.done():
+                return None
+            changed, rev = rev != follower.view().rev, follower.view().rev
+            if changed and "toolsListChanged" in honoured:
+                await stream.write(_event("notifications/tools/list_changed", {"_meta": meta}))
+            while (pending := queue.take()) is not None:
+                await stream.write(_event(pending[0], {**pending[1], "_meta": meta}))
+            if not heard:
+                await stream.write(_ALIVE)
+        result = {"resultType": "complete", "_meta": {**meta, SERVER_KEY: SERVER_INFO}}
+        return json_rpc.answer(request.id, result)
+
+
+def _honoured(wanted: Mapping[str, Any], follower: Follower, followers: ResourceFollowers) -> dict[str, Any]:
+    """Follows what the client wants; returns the part of it that it will get."""
+    honoured: dict[str, Any] = {name: True for name in _LISTS if wanted.get(name) is True}
+    follower.lists = [method for name, method in _LISTS.items() if name in honoured and method]
+    uris = wanted.get("resourceSubscriptions")
+    for uri in uris if isinstance(uris, list) else ():
+        with suppress(CallError):
+            followers.follow(follower, uri)
+    if follower.followed:
+        honoured["resourceSubscriptions"] = list(follower.followed)
+    return honoured
 
 
 async def _wait(listener: asyncio.Event) -> bool:

@@ -15,6 +15,7 @@ from ....protocol.openai.openai_chat_response import (
 )
 from ....protocol.openai.openai_embeddings import embeddings_answer
 from ....protocol.openai.openai_error import OpenAIProblem, problem_of
+from ....protocol.questions.question_table import OpenQuestion
 from ....protocol.tool_call import AnswerPiece, Progress, ReasoningPiece, ToolCallPiece, ToolResult
 from ....serving import SLOW_READER_BYTES
 from ...dispatch import RunningCall
@@ -123,6 +124,12 @@ class OpenAIExchange:
 
     def piece(self, _running: RunningCall, piece: AnswerPiece) -> None:
         self._add(piece)
+
+    def question(self, _running: RunningCall, entry: OpenQuestion) -> None:
+        """Nothing: clients of this API declare that they answer no questions."""
+
+    def question_closed(self, _running: RunningCall, entry: OpenQuestion) -> None:
+        """Nothing, likewise."""
 
     def heartbeat(self, _calls: Sequence[RunningCall], _now: float) -> None:
         self._alive = True

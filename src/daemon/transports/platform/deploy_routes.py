@@ -1,13 +1,14 @@
 """``/api/v1/agents`` and ``/api/v1/jobs``: deployments as calls of their tools, and their jobs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, Final
 
 import msgspec
 
 from ....deployment import DEPLOY_TOOL, UNDEPLOY_TOOL, Deployment, DeploymentService
-from ...observability.job_view import JOB_STATUSES, MAX_LISTED_JOBS, JobStatus, JobView
+from ....prompts import PromptListing
+from ...observability.job_view import JOB_STATUSES, MAX_LISTED_JOBS, JobStatus, JobView, iso_time
 from .platform_calls import PlatformCalls
 from .platform_error import PlatformError, invalid_fields
 from .platform_route import PlatformAnswer, PlatformRequest, PlatformRoute
@@ -18,12 +19,15 @@ _DEFAULT_JOBS: Final = 20
 _ENDED: Final = frozenset({"completed", "failed", "cancelled"})
 
 
-def deploy_routes(service: DeploymentService, jobs: JobView, calls: PlatformCalls) -> Sequence[PlatformRoute]:
-    """The routes."""
-    routes = _DeployRoutes(service, jobs, calls)
+def deploy_routes(
+    service: DeploymentService, jobs: JobView, calls: PlatformCalls, prompts: Callable[[], Awaitable[PromptListing]]
+) -> Sequence[PlatformRoute]:
+    """The routes. ``prompts`` lists those that deployments can name."""
+    routes = _DeployRoutes(service, jobs, calls, prompts)
     return (
         PlatformRoute("POST", "/api/v1/agents/deploy", routes.deploy, takes_body=True),
         PlatformRoute("GET", "/api/v1/agents", routes.list_agents),
+        PlatformRoute("GET", "/api/v1/agents/prompts", routes.list_prompts),
         PlatformRoute("GET", "/api/v1/agents/{service_name}", routes.show_agent),
         PlatformRoute("DELETE", "/api/v1/agents/{service_name}", routes.remove_agent),
         PlatformRoute("GET", "/api/v1/jobs", routes.list_jobs),
@@ -36,8 +40,15 @@ def deploy_routes(service: DeploymentService, jobs: JobView, calls: PlatformCall
 class _DeployRoutes:
     """Answers the requests: reads from the records and jobs, and changes by calls of the deployment tools."""
 
-    def __init__(self, service: DeploymentService, jobs: JobView, calls: PlatformCalls) -> None:
+    def __init__(
+        self,
+        service: DeploymentService,
+        jobs: JobView,
+        calls: PlatformCalls,
+        prompts: Callable[[], Awaitable[PromptListing]],
+    ) -> None:
         self._service = service
+        self._prompts = prompts
         self._jobs = jobs
         self._calls = calls
 
@@ -50,6 +61,13 @@ class _DeployRoutes:
         _check_query(request.query, ())
         agents = [_shown(deployment) for deployment in self._service.records.all.values()]
         return PlatformAnswer({"agents": agents, "count": len(agents)})
+
+    async def list_prompts(self, request: PlatformRequest) -> PlatformAnswer:
+        self._check(request)
+        _check_query(request.query, ())
+        prompts, problems = await self._prompts()
+        shown = [msgspec.to_builtins(prompt) for prompt in prompts]
+        return PlatformAnswer({"prompts": shown, "count": len(shown), "problems": problems})
 
     async def show_agent(self, request: PlatformRequest) -> PlatformAnswer:
         self._check(request)
@@ -120,7 +138,7 @@ def _shown(deployment: Deployment) -> dict[str, Any]:
     plan = deployment.plan
     fields: dict[str, Any] = msgspec.to_builtins(plan)
     fields |= {"status": deployment.state, "url": deployment.url, "job_id": deployment.job_id}
-    return {**fields, "principal": deployment.principal, "created_at": deployment.created_at}
+    return {**fields, "principal": deployment.principal, "created_at": iso_time(deployment.created_at)}
 
 
 def _status(name: str | None) -> JobStatus | None:

@@ -76,17 +76,19 @@ class RegistryOperations:
             case "list":
                 return RegistryAnswer(list_answer(self._library.content, kind, request.query))
             case "create":
-                return self._created(kind, await self._library.create(kind, request.body))
+                return _created(kind, *await self._library.create(kind, request.body))
             case "read":
                 return self._read(kind, entry_id, request)
             case "replace" | "patch":
                 expected = _expected(request.if_match)
-                await self._library.replace(kind, entry_id, request.body, expected, patch=operation == "patch")
-                return self._changed(kind, entry_id)
+                patch = operation == "patch"
+                etag = await self._library.replace(kind, entry_id, request.body, expected, patch=patch)
+                return _changed(kind, entry_id, etag)
             case "set_url":
                 url = _only_field(request.body, "url")
-                await self._library.replace(kind, entry_id, {"url": url}, _expected(request.if_match), patch=True)
-                return self._changed(kind, entry_id, url=url)
+                expected = _expected(request.if_match)
+                etag = await self._library.replace(kind, entry_id, {"url": url}, expected, patch=True)
+                return _changed(kind, entry_id, etag, url=url)
             case "delete":
                 await self._library.delete(kind, entry_id, _expected(request.if_match))
                 return RegistryAnswer(_encode({"status": "deleted", NAMES[kind].id_field: entry_id}))
@@ -116,17 +118,6 @@ class RegistryOperations:
         if _names(request.if_none_match, etag):
             return RegistryAnswer(b"", 304, etag)
         return RegistryAnswer(encoded, 200, etag)
-
-    def _created(self, kind: Kind, entry_id: str) -> RegistryAnswer:
-        encoded, etag = self._library.answer(kind, entry_id)
-        names = NAMES[kind]
-        identity = {names.id_field: entry_id} if names.makes_id else {}
-        created = {"status": "created", **identity, names.entry: msgspec.Raw(encoded)}
-        return RegistryAnswer(_encode(created), 200, etag)
-
-    def _changed(self, kind: Kind, entry_id: str, **more: Any) -> RegistryAnswer:
-        _, etag = self._library.answer(kind, entry_id)
-        return RegistryAnswer(_encode({"status": "updated", NAMES[kind].id_field: entry_id, **more}), 200, etag)
 
     def _runtime_config(self, agent_id: str) -> dict[str, Any]:
         """What runs the agent, with the tools that its roles really have."""
@@ -196,6 +187,17 @@ class RegistryOperations:
 
 def _listed(field: str, entries: list[Any]) -> bytes:
     return _encode({field: entries, "count": len(entries)})
+
+
+def _created(kind: Kind, entry_id: str, encoded: bytes, etag: str) -> RegistryAnswer:
+    names = NAMES[kind]
+    identity = {names.id_field: entry_id} if names.makes_id else {}
+    created = {"status": "created", **identity, names.entry: msgspec.Raw(encoded)}
+    return RegistryAnswer(_encode(created), 200, etag)
+
+
+def _changed(kind: Kind, entry_id: str, etag: str, **more: Any) -> RegistryAnswer:
+    return RegistryAnswer(_encode({"status": "updated", NAMES[kind].id_field: entry_id, **more}), 200, etag)
 
 
 def _conditional(encoded: bytes, request: RegistryRequest) -> RegistryAnswer:

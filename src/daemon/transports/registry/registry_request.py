@@ -38,7 +38,7 @@ READING: Final[frozenset[Operation]] = frozenset(
         *("discover", "invoke"),
     }
 )
-"""The operations that change nothing in the registry: all tokens may use them, others need the operator right."""
+"""The operations that change nothing in the registry: all tokens may use them, others need the right to write."""
 
 
 class RegistryRoute(NamedTuple):

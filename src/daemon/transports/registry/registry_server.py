@@ -136,11 +136,10 @@ async def _send(send: Send, answer: RegistryAnswer) -> None:
 
 
 def _without_right(route: RegistryRoute, access: Authorization) -> RequestRefused | None:
-    if route.operation in READING or access.principal.operator:
+    if route.operation in READING or access.principal.operator or access.writes_registry:
         return None
-    return RequestRefused(
-        403, "This token may read the registry, but not change it; that needs the operator right (toold token create)."
-    )
+    why = "This token may read the registry, but not change it; that needs a token made with --writes-registry or"
+    return RequestRefused(403, f"{why} --operator (toold token create).")
 
 
 def _no_route(path: str, methods: list[str]) -> RequestRefused:

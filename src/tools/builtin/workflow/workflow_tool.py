@@ -58,6 +58,7 @@ def workflow_tool(definition: WorkflowDefinition, *, source: str = "toold") -> T
         _ANNOTATIONS,
         timeout_s=definition.deadline_s,
         source=source,
+        prompt=True,
     )
 
 

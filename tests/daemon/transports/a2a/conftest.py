@@ -152,7 +152,7 @@ async def served(settings: Settings) -> AsyncIterator[tuple[Daemon, A2AClient]]:
     """A daemon and the client of its local principal."""
     async with running(settings) as daemon:
         url = f"http://127.0.0.1:{daemon.http.port}"
-        async with httpx.AsyncClient(base_url=url, trust_env=False, timeout=60) as http:
+        async with httpx.AsyncClient(base_url=url, trust_env=False, timeout=60, verify=False) as http:
             yield daemon, A2AClient(http, TOKEN)
 
 

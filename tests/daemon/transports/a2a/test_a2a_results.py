@@ -37,10 +37,10 @@ async def test_a_long_result_is_a_link(port: A2APort, monkeypatch: pytest.Monkey
     monkeypatch.setattr(result_parts, "PIECE_BYTES", 1000)
     value = "x" * 5000
     await port.daemon.results.keep(LOCAL, HANDLE, value, None, "json")
-    named = message(script(f"See {HANDLE}, not 0123456789ab-8."), "h-3")
-    assert len((await port.client.ask("filer", named))["artifacts"][0]["parts"]) == 1
-    monkeypatch.setattr(port.daemon.a2a.results, "url", lambda: "https://a.example/")
-    _, file = (await port.client.ask("filer", named))["artifacts"][0]["parts"]
+    text = script(f"See {HANDLE}, not 0123456789ab-8.")
+    assert len((await port.client.ask("filer", message(text, "h-3a")))["artifacts"][0]["parts"]) == 1
+    monkeypatch.setattr(port.daemon.http_host.a2a.results, "url", lambda: "https://a.example/")
+    _, file = (await port.client.ask("filer", message(text, "h-3")))["artifacts"][0]["parts"]
     url = f"https://a.example/agents/filer/results/{HANDLE}"
     assert file == {"url": url, "mediaType": "application/json", "filename": f"{HANDLE}.json"}
     path = url.removeprefix("https://a.example")

@@ -11,11 +11,12 @@ import pytest
 from tests.tools.agents.hosted import calls, script
 from toold.daemon.config.setting_sources import load_settings
 from toold.daemon.dispatch import RunningCall
+from toold.daemon.persistence.a2a_task_records import A2ATaskRecords
 from toold.daemon.persistence.store_journal import StoreJournal
-from toold.daemon.transports.a2a.a2a_tasks import A2ATasks
 from toold.protocol.error_codes import ServiceUnavailableError
-from toold.protocol.tool_call import LOCAL, ToolResult
+from toold.protocol.tool_call import LOCAL
 from toold.providers.simulator import Simulator
+from toold.store import A2ATaskRow
 from toold.store.store_reader import StoreReader
 
 from .conftest import SETTINGS, A2APort, environment, message, served
@@ -41,10 +42,8 @@ async def test_a_message_is_answered_by_a_task_that_has_ended(port: A2APort) -> 
     assert again["result"] == {name: value for name, value in task.items() if name != "history"}
 
 
-async def test_a_message_reads_the_database_twice(port: A2APort, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A new message that waits for its task looks for its earlier self and for its conversation, and for nothing else:
-    each read first commits what is queued.
-    """
+async def test_a_message_forces_no_commit_by_reading(port: A2APort, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A new message that waits for its task makes no read that first commits what is queued."""
     reads: list[str] = []
     query_flushed = StoreReader.query_flushed
 
@@ -57,7 +56,7 @@ async def test_a_message_reads_the_database_twice(port: A2APort, monkeypatch: py
     assert (state(task), text_of(task)) == ("COMPLETED", "cheap")
     stores = ("A2ATaskStore.", "ConversationStore.", "SessionStore.", "CallJournal.find_detached")
     own = [read for read in reads if read.startswith(stores)]  # the daemon itself looks now and then
-    assert own == ["ConversationStore.load", "SessionStore.find_by_key_hash"]
+    assert own == []
 
 
 async def test_a_task_is_a_detached_call_with_the_same_id(port: A2APort) -> None:
@@ -90,11 +89,11 @@ async def test_a_conflicting_message_takes_no_call_over(
     starting, release = asyncio.Event(), asyncio.Event()
     start_call = StoreJournal.start_call
 
-    async def held(journal: StoreJournal, call: RunningCall, *, replace: bool) -> bool:
+    async def held(journal: StoreJournal, call: RunningCall, **options: Any) -> bool:
         if call.detached:
             starting.set()
             await release.wait()
-        return await start_call(journal, call, replace=replace)
+        return await start_call(journal, call, **options)
 
     monkeypatch.setattr(StoreJournal, "start_call", held)
     message_id = f"m-conflict-{len(other)}"
@@ -334,11 +333,12 @@ async def test_tasks_survive_a_restart(tmp_path: Path) -> None:
             assert (state(decided), text_of(decided)) == ("COMPLETED", "that one")
 
 
-async def test_a_repeat_finds_a_run_whose_start_was_not_answered(
+async def test_a_crash_loses_neither_the_begin_nor_the_end_of_a_task(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If the daemon died after the detached call was stored, and before the answer with its id and the task were, the
-    repeat of the message returns that call's task, and the agent does not run again.
+    """If the daemon dies after the start of a call was stored, and before anyone got its id, the repeat of the message
+    returns its task, and the agent runs once; if it dies before the last event of a task was stored, the next start
+    stores that event.
     """
     (tmp_path / "toold.toml").write_text(SETTINGS)
     sent = message("[[sim:delay=0.3]]", "m-crash")
@@ -346,26 +346,34 @@ async def test_a_repeat_finds_a_run_whose_start_was_not_answered(
         env = environment(tmp_path, simulator) | {"TOOLD_GRACE_PERIOD_S": "5"}
         settings = load_settings({}, env=env, cwd=tmp_path)
         begun: list[str] = []
-        end_call = StoreJournal.end_call
+        start_call, save = StoreJournal.start_call, A2ATaskRecords.save
 
-        async def lost(journal: StoreJournal, call: RunningCall, result: ToolResult, answer: bytes) -> None:
-            if call.tool.name != "helper" or call.detached:
-                await end_call(journal, call, result, answer)
+        async def dies_after(journal: StoreJournal, call: RunningCall, **options: Any) -> bool:
+            stored = await start_call(journal, call, **options)
+            if call.detached and call.request.request_id == "m-crash":
+                begun.append(call.id)
+                raise ServiceUnavailableError("The daemon dies.")
+            return stored
 
-        async def not_stored(_tasks: A2ATasks, task_id: str, *_: object, **__: object) -> None:
-            begun.append(task_id)
-            raise ServiceUnavailableError("The daemon dies.")
+        async def dies_before(records: A2ATaskRecords, row: A2ATaskRow, *, soon: bool = True) -> None:
+            if row.ended:
+                await asyncio.Event().wait()
+            await save(records, row, soon=soon)
 
         with monkeypatch.context() as patch:
-            patch.setattr(StoreJournal, "end_call", lost)
-            patch.setattr(A2ATasks, "add", not_stored)
+            patch.setattr(StoreJournal, "start_call", dies_after)
+            patch.setattr(A2ATaskRecords, "save", dies_before)
             async with served(settings) as (_, client):
                 assert "error" in await client.rpc("helper", "SendMessage", {"message": sent})
+                ended = await client.ask("helper", message(script("kept"), "m-end"))
+                assert state(ended) == "COMPLETED"
         async with served(settings) as (daemon, client):
             task = await client.ask("helper", sent)
             assert ([task["id"]], state(task)) == (begun, "COMPLETED")
             assert [row["messageId"] for row in task["history"]] == ["m-crash"]
-            outcomes = [row["outcome"] for row in await daemon.view.ended(LOCAL, 10)]
-            assert outcomes == ["ok"] * len(outcomes)
+            events = await daemon.store.a2a_tasks.events(ended["id"], 0)
+            assert b"TASK_STATE_COMPLETED" in events[-1].body
+            rows = [row["outcome"] for row in await daemon.view.ended(LOCAL, 10) if row["tool"] == "helper"]
+            assert sorted(rows) == ["SERVICE_UNAVAILABLE", "ok", "ok"]  # the refused one is how this test crashes
             other = await client.rpc("helper", "SendMessage", {"message": message("else", "m-crash")})
             assert other["error"]["code"] == -32602

@@ -21,8 +21,7 @@ from toold.daemon.transports.a2a.push_turns import (
     PushTurns,
 )
 from toold.protocol.tool_call import Principal
-from toold.store import A2AEvent, A2APushDeleted, A2APushProgress, A2APushRow, a2a_push_sql, a2a_task_sql
-from toold.store.a2a_task_sql import A2ATaskRow
+from toold.store import A2AEvent, A2APushDeleted, A2APushProgress, A2APushRow, A2ATaskRow, a2a_push_sql, a2a_task_sql
 from toold.store.store_schema import open_database
 
 SECRETS = SealedTexts([b"k" * KEY_BYTES])

@@ -95,7 +95,9 @@ async def connect(serve: object) -> AsyncIterator[Connect]:
     clients: list[httpx.AsyncClient] = []
 
     def connect(daemon: Daemon, revision: str = STATELESS, path: str = "/mcp") -> Client:
-        http = httpx.AsyncClient(base_url=f"http://127.0.0.1:{daemon.http.port}", trust_env=False, timeout=60)
+        http = httpx.AsyncClient(
+            base_url=f"http://127.0.0.1:{daemon.http.port}", trust_env=False, timeout=60, verify=False
+        )
         clients.append(http)
         return Client(http, revision, path)
 

@@ -76,7 +76,7 @@ def _function(gate: Gate) -> Any:
 async def empty(daemon: Daemon) -> None:
     """Returns once no call or session is left."""
     async with asyncio.timeout(20):
-        while daemon.router.accepted or len(daemon.router.sessions) or daemon.mcp._calls._running:
+        while daemon.router.accepted or len(daemon.router.sessions) or daemon.http_host.mcp._calls._running:
             await asyncio.sleep(0.01)
 
 

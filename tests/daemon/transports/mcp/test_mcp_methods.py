@@ -30,7 +30,7 @@ async def test_initialize(connect: Connect, daemon: Daemon, revision: str) -> No
     methods.validate_server_result("initialize", revision, result)
     assert result["protocolVersion"] == revision
     assert result["serverInfo"]["name"] == "toold"
-    assert "resources" not in result["capabilities"]
+    assert result["capabilities"]["resources"] == {"subscribe": True, "listChanged": True}
 
 
 async def test_initialize_ignores_the_version_header(connect: Connect, daemon: Daemon) -> None:
@@ -88,7 +88,7 @@ async def test_methods_removed_in_the_stateless_revision(connect: Connect, daemo
 
 
 @pytest.mark.parametrize("revision", ["2025-06-18", "2025-03-26"])
-@pytest.mark.parametrize("method", ["tasks/get", "server/discover", "subscriptions/listen", "resources/list"])
+@pytest.mark.parametrize("method", ["tasks/get", "server/discover", "subscriptions/listen", "resources/erase"])
 async def test_methods_missing_in_older_revisions(connect: Connect, daemon: Daemon, revision: str, method: str) -> None:
     """Later methods, and those that are not offered, are not found."""
     assert (await connect(daemon, revision).error(method, {"taskId": "x"}))[1]["code"] == -32601

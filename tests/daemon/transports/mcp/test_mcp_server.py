@@ -46,11 +46,11 @@ async def test_a_call(connect: Connect, daemon: Daemon, revision: str) -> None:
 
 
 async def test_get_and_delete(connect: Connect, daemon: Daemon) -> None:
-    """405 with the allowed method, since there are no streams and no sessions."""
+    """405 with the allowed methods, unless the client has a label."""
     http = connect(daemon).http
     for method in ("GET", "DELETE"):
         answer = await http.request(method, "/mcp", headers={"accept": "text/event-stream"})
-        assert (answer.status_code, answer.headers["allow"]) == (405, "POST")
+        assert (answer.status_code, answer.headers["allow"]) == (405, "POST, GET, DELETE")
 
 
 async def test_foreign_pages(connect: Connect, daemon: Daemon) -> None:
@@ -101,13 +101,13 @@ async def test_a_body_that_stops(daemon: Daemon, monkeypatch: pytest.MonkeyPatch
 
 
 async def test_notifications(connect: Connect, daemon: Daemon) -> None:
-    """Accepted without an answer; also unexpected replies, in the revisions that allowed them."""
+    """Accepted without an answer; replies to questions that were not asked are refused."""
     note = json.dumps({"jsonrpc": "2.0", "method": "notifications/initialized"})
     for headers in ({}, {"mcp-protocol-version": "2025-11-25"}, {"mcp-protocol-version": STATELESS}):
         answer = await posted(connect, daemon, note, **headers)
         assert (answer.status_code, answer.content) == (202, b"")
     reply = json.dumps({"jsonrpc": "2.0", "id": 1, "result": {}})
-    assert (await posted(connect, daemon, reply)).status_code == 202
+    assert (await posted(connect, daemon, reply)).status_code == 400
     assert (await posted(connect, daemon, reply, **{"mcp-protocol-version": STATELESS})).status_code == 400
     assert (await posted(connect, daemon, note, **{"mcp-protocol-version": "1999-01-01"})).status_code == 400
 
@@ -128,9 +128,9 @@ async def test_headers_that_differ_from_the_body(connect: Connect, daemon: Daemo
 
 async def test_unknown_methods(connect: Connect, daemon: Daemon) -> None:
     """Not found: with HTTP's status in the stateless revision, with a plain error before."""
-    status, error = await connect(daemon).error("prompts/list")
+    status, error = await connect(daemon).error("prompts/erase")
     assert (status, error["code"]) == (404, -32601)
-    status, error = await connect(daemon, "2025-11-25").error("prompts/list")
+    status, error = await connect(daemon, "2025-11-25").error("prompts/erase")
     assert (status, error["code"]) == (200, -32601)
 
 

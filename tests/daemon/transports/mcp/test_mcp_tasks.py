@@ -162,7 +162,7 @@ async def test_tasks_of_other_principals(connect: Connect, daemon: Daemon, monke
     async def somebody_else(_: str | None) -> Authorization:
         return Authorization(Principal("somebody else"))
 
-    monkeypatch.setattr(daemon.mcp, "_authenticate", somebody_else)
+    monkeypatch.setattr(daemon.http_host.mcp, "_authenticate", somebody_else)
     assert (await client.error("tasks/get", {"taskId": task["taskId"]}, tasks=True))[1]["code"] == -32602
 
 

@@ -54,7 +54,10 @@ async def test_changes_are_sent(connect: Connect, daemon: Daemon, make_tool: Cal
         meta = {"io.modelcontextprotocol/subscriptionId": 9}
         first = await stream.next()
         assert first["method"] == "notifications/subscriptions/acknowledged"
-        assert first["params"] == {"notifications": {"toolsListChanged": True}, "_meta": meta}
+        assert first["params"] == {
+            "notifications": {"toolsListChanged": True, "promptsListChanged": True},
+            "_meta": meta,
+        }
         daemon.replace_catalog(
             tool_catalog(daemon.settings, ToolRegistry([make_tool("a", nothing), make_tool("b", nothing)]))
         )
@@ -69,7 +72,7 @@ async def test_shutdown_ends_the_stream_with_an_answer(connect: Connect, daemon:
     """The client knows that the end was intended."""
     async with listening(connect(daemon), toolsListChanged=True) as stream:
         await stream.next()
-        daemon.mcp.close_streams()
+        daemon.http_host.mcp.close_streams()
         last = await stream.next()
         assert (last["id"], last["result"]["resultType"]) == (9, "complete")
 
@@ -79,9 +82,9 @@ async def test_only_subscribed_notifications_are_sent(
 ) -> None:
     """A client that subscribes only to prompts gets no notifications about tools."""
     async with listening(connect(daemon), promptsListChanged=True) as stream:
-        assert (await stream.next())["params"]["notifications"] == {}
+        assert (await stream.next())["params"]["notifications"] == {"promptsListChanged": True}
         daemon.replace_catalog(tool_catalog(daemon.settings, ToolRegistry([make_tool("b", nothing)])))
-        daemon.mcp.close_streams()
+        daemon.http_host.mcp.close_streams()
         assert "result" in await stream.next()
 
 
@@ -96,7 +99,7 @@ async def test_idle_streams_get_comments(connect: Connect, daemon: Daemon, monke
 
 async def test_disconnected_listeners_are_removed(connect: Connect, daemon: Daemon) -> None:
     """Nothing is retained for them."""
-    listeners = daemon.mcp._methods.subscriptions._listeners
+    listeners = daemon.http_host.mcp._methods.subscriptions._listeners
     async with listening(connect(daemon), toolsListChanged=True) as stream:
         await stream.next()
         assert len(listeners) == 1

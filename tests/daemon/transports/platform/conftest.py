@@ -83,7 +83,7 @@ async def platform(directory: Path, simulator: Simulator, tokens: tuple[str, str
     environment = simulated_environment(directory / "state", simulator)
     async with running(load_settings({}, env=environment, cwd=directory)) as daemon:
         url = f"http://127.0.0.1:{daemon.http.port}"
-        async with httpx.AsyncClient(base_url=url, trust_env=False, timeout=60) as http:
+        async with httpx.AsyncClient(base_url=url, trust_env=False, timeout=60, verify=False) as http:
             clients = [PlatformClient(http, token) for token in (TOKEN, *tokens)]
             yield PlatformPort(daemon, *clients)
 

@@ -4,14 +4,16 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import jwt
 import pytest
 import pytest_asyncio
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
-from toold.deployment.cloud_run_service import with_member
+from toold.deployment.cloud_run_service import operation_name, with_member
 from toold.deployment.deploy_settings import google_account, read_deploy
+from toold.protocol.error_codes import ToolExecutionError
 from toold.providers.simulator import Simulator
 from toold.sources import GoogleToken
 
@@ -187,3 +189,19 @@ def test_with_member() -> None:
     assert changed is not None
     assert (changed["etag"], changed["bindings"][1]) == ("x", {"role": "r", "members": ["b", "a"]})
     assert with_member(changed, "r", "a") is None
+
+
+@pytest.mark.parametrize("bindings", [{}, "x", [5], [{"role": "r", "members": "a"}]])
+def test_an_unknown_policy_is_not_written(bindings: Any) -> None:
+    """A policy of another form is an error: written back without what was not understood, it would remove grants."""
+    with pytest.raises(ToolExecutionError, match="left as it is"):
+        with_member({"bindings": bindings}, "r", "a")
+
+
+@pytest.mark.parametrize(
+    "name", [None, 5, "", "projects/p/locations/l/operations/../../x", "projects/p/locations/l/operations/a?b"]
+)
+def test_an_operation_needs_a_name(name: Any) -> None:
+    """What a server sends as the name of an operation is put into a path only if it is one."""
+    with pytest.raises(ToolExecutionError, match="not an operation"):
+        operation_name({"name": name})

@@ -53,6 +53,13 @@ async def test_deploy(port: PlatformPort) -> None:
     listed = await client.ask("GET", "/jobs", service_name="acme-inc-greeter", status="completed", limit="5")
     assert listed.json() == {"jobs": [job], "count": 1}
 
+    created_at = (await client.ask("GET", "/agents")).json()["agents"][0]["created_at"]
+    assert job["created_at"][:10] == created_at[:10]
+    prompts = [{"prompt_ref": "greeter", "source": "file", "description": None}]
+    listing = {"prompts": prompts, "count": 1, "problems": []}
+    assert (await client.ask("GET", "/agents/prompts")).json() == listing
+    assert (await port.guest.ask("GET", "/agents/prompts")).status_code == 403
+
     taken = await client.ask("POST", "/agents/deploy", {"agent_name": "greeter", **GREETER})
     assert (taken.status_code, "is deployed already" in taken.json()["detail"]) == (409, True)
     removal = await client.ask("DELETE", "/agents/acme-inc-greeter")

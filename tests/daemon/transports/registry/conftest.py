@@ -22,6 +22,8 @@ registry_at_root = true
 serve = true
 agents = "*"
 
+[knowledge.manual]
+
 [toolsets.small]
 include = ["echo", "Answerer"]
 """
@@ -62,6 +64,8 @@ class RegistryPort:
     """With the token of the local principal, an operator."""
     guest: RegistryClient
     """With a named token without rights, whose toolset is ``small``."""
+    editor: RegistryClient
+    """As ``guest``, with the right to change the registry."""
     unknown: RegistryClient
     """Without a token."""
     simulator: Simulator
@@ -76,8 +80,9 @@ async def port(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Regist
     tokens: list[str] = []
 
     def add(book: TokenBook) -> TokenBook:
-        book, token = book.with_new("guest", time.time(), toolsets=("small",))
-        tokens.append(token)
+        for name in ("guest", "editor"):
+            book, token = book.with_new(name, time.time(), toolsets=("small",), writes_registry=name == "editor")
+            tokens.append(token)
         return book
 
     change_tokens(directory / "state", add)
@@ -85,6 +90,6 @@ async def port(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Regist
         env = simulated_environment(directory / "state", simulator)
         async with running(load_settings({}, env=env, cwd=directory)) as daemon:
             url = f"http://127.0.0.1:{daemon.http.port}"
-            async with httpx.AsyncClient(base_url=url, trust_env=False, timeout=60) as http:
-                local, guest, unknown = (RegistryClient(http, token) for token in (TOKEN, tokens[0], None))
-                yield RegistryPort(daemon, local, guest, unknown, simulator)
+            async with httpx.AsyncClient(base_url=url, trust_env=False, timeout=60, verify=False) as http:
+                local, guest, editor, unknown = (RegistryClient(http, token) for token in (TOKEN, *tokens, None))
+                yield RegistryPort(daemon, local, guest, editor, unknown, simulator)

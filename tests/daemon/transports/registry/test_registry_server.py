@@ -156,7 +156,7 @@ async def test_entity_tags_guard_reads_and_writes(port: RegistryPort) -> None:
         ({**PIPE, "runtime_config": {"execution_type": "loop"}}, ["execution_type"], "send one of them"),
         ([], [], "must be a JSON object"),
         ({**PIPE, "metadata": nested(400)}, [], "nested too deeply"),
-        ({f"k{number}": 1 for number in range(2000)}, [], "has 2,002 invalid, missing or unknown fields"),
+        ({f"k{number}": 1 for number in range(2000)}, [], "must have at most 1,000 fields, and has 2,000"),
         (list(range(100_001)), [], "too many values"),
     ],
 )
@@ -267,13 +267,38 @@ async def test_roles_get_the_tools_of_the_registry_that_are_active(port: Registr
     assert resolved["roles"]["only"]["functions"] == []
 
 
+async def test_skills_and_collections_of_a_registered_agent_are_used(port: RegistryPort) -> None:
+    """The card of a public agent has its skills, for anyone and without a restart; its roles search the collections
+    that its rag configurations name, and the answer says which ones the daemon does not have."""
+    client = port.client
+    skill = {"id": "card-skill", "name": "Bake", "description": "Bakes bread.", "examples": ["Bake a loaf"]}
+    await client.ok("POST", "/skills", skill)
+    for entry_id, base in (("rag-1", "manual"), ("rag-2", None)):
+        rag = {"id": entry_id, "name": entry_id, "rag_type": "knowledge_base", "knowledge_base_id": base}
+        await client.ok("POST", "/rag", rag)
+    body = {**answering("Baker", "bread"), "skill_ids": ["card-skill"], "rag_ids": ["rag-1", "rag-2"]}
+    agent_id = (await client.ok("POST", "/agents", body))["agent_id"]
+    card = "/agents/Baker/.well-known/agent-card.json"
+    assert (await port.unknown.ask("GET", card)).status_code == 401
+    await client.ok("PATCH", f"/agents/{agent_id}", {"is_public": True})
+    await client.ok("PATCH", "/skills/card-skill", {"description": "Bakes rye bread."})
+    [shown] = (await port.unknown.ok("GET", card))["skills"]
+    assert shown == {**skill, "description": "Bakes rye bread.", "tags": ["agent"]}
+    resolved = (await call(port.daemon, "Baker", token=TOKEN, prompt="Go", dry_run=True))["structured"]
+    assert resolved["roles"]["only"]["functions"] == ["knowledge_manual"]
+    answered = (await call(port.daemon, "Baker", token=TOKEN, prompt="Go"))["structured"]
+    [warning] = answered["warnings"]
+    assert (answered["answer"], "'rag-2'" in warning, "[knowledge.rag-2]" in warning) == ("bread", True, True)
+
+
 async def test_the_rights_of_tokens(port: RegistryPort) -> None:
-    """Without a token, health only; a named token reads; the operator right writes. There is no token dev, and
-    no token acts for a user without the right to."""
-    for client, read, written in [(port.client, 200, 200), (port.guest, 200, 403), (port.unknown, 401, 401)]:
+    """Without a token, health only; a named token reads; the operator right and the right to change the registry
+    write. There is no token dev, and no token acts for a user without the right to."""
+    rights = [(port.client, 200, 200), (port.editor, 200, 200), (port.guest, 200, 403), (port.unknown, 401, 401)]
+    for client, read, written in rights:
         assert (await client.ask("GET", "/registry/health")).status_code == 200
         assert (await client.ask("GET", "/registry/agents")).status_code == read
-        skill = {"id": f"by-{read}-{written}", "name": "n", "description": "d"}
+        skill = {"id": f"by-{rights.index((client, read, written))}", "name": "n", "description": "d"}
         assert (await client.ask("POST", "/registry/skills", skill)).status_code == written
         for path in ("/registry/agents", "/skills"):
             assert (await client.ask("GET", path, x_user_id="carol")).status_code == (401 if read == 401 else 403)

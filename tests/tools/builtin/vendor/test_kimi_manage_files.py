@@ -76,7 +76,7 @@ async def test_cleanups_of_earlier_servers_delete_only_without_dry_run(harness: 
     nothing was deleted only because ``dry_run`` is true by default.
     """
     (mine,) = await uploaded(harness, "a.txt")
-    async with httpx.AsyncClient() as http:
+    async with httpx.AsyncClient(verify=False) as http:
         file = {"file": ("b.txt", b"x")}
         address, headers = f"{harness.simulator.kimi_base_url}/files", {"Authorization": f"Bearer {SIMULATOR_KEY}"}
         theirs = (await http.post(address, headers=headers, files=file, data={"purpose": "file-extract"})).json()["id"]

@@ -1,0 +1,41 @@
+"""Whether a child that ran in an earlier run is replayed, runs again, or must not run (decision 33). Pure."""
+
+from ...protocol.error_codes import OutcomeUnknownError, RequestIdConflictError, ResultExpiredError
+from ...protocol.tool_call import ToolResult
+from ...store import StoredCall
+from ...tools import Tool
+from . import call_outcome
+
+
+def earlier_result(
+    stored: StoredCall, result: ToolResult | None, tool: Tool, arguments_hash: bytes, *, journalled: bool = False
+) -> ToolResult | None:
+    """The answer of a child that ran in an earlier run; None if it may and must run again.
+
+    A failure is replayed even if the arguments differ now: the resuming call may have corrected them. A call whose
+    parts did not all succeed runs again, whether it ended with its report or was interrupted: it resumes with its own
+    children. ``journalled``: its parent asked for the journal, so a call that has ended never runs again.
+
+    Raises:
+        RequestIdConflictError: it succeeded with another tool or other arguments.
+        OutcomeUnknownError: it was interrupted and may have taken effect.
+        ResultExpiredError: it ran, and its result has expired.
+    """
+    if result is not None:
+        parts = result.metadata.parts
+        if parts is not None and parts.outcome != "succeeded" and not journalled:
+            return None
+        if result.ok and (stored.tool != tool.name or stored.arguments_hash != arguments_hash):
+            raise RequestIdConflictError(
+                f"The earlier run called {stored.tool} under this name with other arguments; start a new run to change "
+                "a call that succeeded."
+            )
+        return call_outcome.replayed(result)
+    # An orchestration call resumes with its own children.
+    if tool.orchestration or (tool.repeatable and not (journalled and stored.state == "expired")):
+        return None
+    if stored.state == "interrupted":
+        raise OutcomeUnknownError.content_free(
+            "The earlier run was interrupted during this call; check whether it took effect."
+        )
+    raise ResultExpiredError

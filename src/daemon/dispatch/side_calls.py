@@ -1,0 +1,28 @@
+"""Child calls of calls whose tools are not orchestration tools: what a tool needs another call for, such as a model."""
+
+from collections.abc import Mapping
+
+from ...protocol.tool_call import Json, ToolResult
+from ...tools import Tool
+from .call_creation import side_scope
+from .child_calls import PLAIN, ChildCalls
+from .run_budget import RunLimits
+from .running_call import RunningCall
+
+
+async def call_beside(
+    children: ChildCalls,
+    call: RunningCall,
+    tool: Tool,
+    arguments: Mapping[str, Json],
+    name: str,
+    daily: Mapping[str, float],
+) -> ToolResult:
+    """Implements ``LookupContext.call_hidden``. The call holds no permit meanwhile, since its child needs one."""
+    scope = call.child_scope
+    if scope is None:
+        scope = call.child_scope = side_scope(call)
+        if daily:
+            await children.limit_spending(call, scope, RunLimits(tool.name, {}, None), daily)
+    async with call.permit.paused():
+        return await children.call(call, scope, tool, arguments, name, None, PLAIN)

@@ -1,0 +1,122 @@
+"""The browsers that are signed in at the dashboard, and the links that sign one in.
+
+The cookie has a random secret; the file has only its hash and that of the token with which the browser signed in. So
+the file cannot be used to sign in, and a session ends when its token is revoked or expires. It outlives a restart of
+the daemon.
+"""
+
+import hashlib
+import hmac
+import secrets
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+import msgspec
+import structlog
+
+SESSIONS_FILE: Final = "browser_sessions.json"
+SESSION_S: Final = 7 * 86_400.0
+"""How long a browser stays signed in."""
+MAX_SESSIONS: Final = 500
+"""The oldest is signed out for one more."""
+MAX_SESSIONS_PER_TOKEN: Final = 50
+"""The oldest of the token is signed out for one more, so that no principal can sign out the browsers of others."""
+LINK_S: Final = 60.0
+"""How long a sign-in link is valid: a browser opens it at once."""
+MAX_LINKS: Final = 16
+_SECRET_BYTES: Final = 32
+
+_log = structlog.get_logger(__name__)
+
+
+class BrowserSession(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One browser that is signed in. Times are Unix times in seconds."""
+
+    secret_sha256: str
+    token_sha256: str
+    expires_at: float
+
+
+class BrowserSessions:
+    """The sessions in the file ``path``. Creating and ending one writes the file, which blocks for milliseconds."""
+
+    def __init__(self, path: Path, *, clock: Callable[[], float] = time.time) -> None:
+        self._path = path
+        self._clock = clock
+        self._sessions = {session.secret_sha256: session for session in self._read()}
+        self._links: dict[str, tuple[str, float]] = {}
+        """The hash of a link's secret → the hash of its token, and when the link expires."""
+
+    def __repr__(self) -> str:
+        return f"<BrowserSessions {len(self._sessions)}>"
+
+    def create(self, token_sha256: str) -> str:
+        """Sign a browser in with a token; returns the secret for its cookie."""
+        now = self._clock()
+        secret = secrets.token_urlsafe(_SECRET_BYTES)
+        session = BrowserSession(secret_sha256=_hash(secret), token_sha256=token_sha256, expires_at=now + SESSION_S)
+        valid = sorted(
+            (other for other in self._sessions.values() if other.expires_at > now), key=lambda other: other.expires_at
+        )
+        own = [other for other in valid if other.token_sha256 == token_sha256]
+        excess = {other.secret_sha256 for other in own[: max(0, len(own) - MAX_SESSIONS_PER_TOKEN + 1)]}
+        kept = [other for other in valid if other.secret_sha256 not in excess][-(MAX_SESSIONS - 1) :]
+        self._sessions = {other.secret_sha256: other for other in [*kept, session]}
+        self._write()
+        return secret
+
+    def find(self, secret: str) -> BrowserSession | None:
+        """The session of a cookie; None if it has ended."""
+        session = self._sessions.get(_hash(secret))
+        return None if session is None or session.expires_at <= self._clock() else session
+
+    def end(self, secret: str) -> None:
+        """Sign a browser out."""
+        if self._sessions.pop(_hash(secret), None) is not None:
+            self._write()
+
+    def create_link(self, token_sha256: str) -> str:
+        """Returns the secret of a link that signs one browser in, once, within ``LINK_S``."""
+        now = self._clock()
+        valid = [(key, link) for key, link in self._links.items() if link[1] > now]
+        secret = secrets.token_urlsafe(_SECRET_BYTES)
+        self._links = dict([*valid[-(MAX_LINKS - 1) :], (_hash(secret), (token_sha256, now + LINK_S))])
+        return secret
+
+    def redeem_link(self, secret: str) -> str | None:
+        """Returns the hash of the token for which a link was made, and ends the link; None if it has ended."""
+        token_sha256, expires_at = self._links.pop(_hash(secret), ("", 0.0))
+        return token_sha256 if expires_at > self._clock() else None
+
+    def _read(self) -> list[BrowserSession]:
+        try:
+            return msgspec.json.decode(self._path.read_bytes(), type=list[BrowserSession])
+        except FileNotFoundError:
+            return []
+        except (OSError, msgspec.DecodeError) as error:
+            _log.warning("all browsers are signed out: their file cannot be read", path=str(self._path), why=str(error))
+            return []
+
+    def _write(self) -> None:
+        unfinished = self._path.with_suffix(".new")
+        try:
+            unfinished.touch(mode=0o600)
+            unfinished.write_bytes(msgspec.json.encode(list(self._sessions.values())))
+            unfinished.replace(self._path)
+        except OSError as error:
+            _log.warning("browsers will be signed out by a restart: their file cannot be written", why=str(error))
+
+
+def csrf_token(secret: str) -> str:
+    """The token that each form of a session's pages sends along: a page of another site cannot know it."""
+    return hmac.new(secret.encode(), b"csrf", hashlib.sha256).hexdigest()
+
+
+def is_csrf_token(secret: str, presented: str) -> bool:
+    return hmac.compare_digest(csrf_token(secret).encode(), presented.encode(errors="surrogatepass"))
+
+
+def _hash(secret: str) -> str:
+    return hashlib.sha256(secret.encode(errors="surrogatepass")).hexdigest()

@@ -1,0 +1,85 @@
+"""The page of one call, from the rows of its tree. Pure."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import msgspec
+
+from ....dashboard.page_formats import count, duration, line, money, size, when
+from ....store import CallRow
+
+WIDTH: Final = 1000
+"""The units of the timeline."""
+
+
+def ended_call(tree: Sequence[CallRow], call_id: str) -> dict[str, Any]:
+    """The values of the template ``call`` for an ended call. ``tree`` has it and its descendants."""
+    call = next(row for row in tree if row.id == call_id)
+    values = msgspec.structs.asdict(call)
+    values["kind"] = "ok" if call.outcome == "ok" else "error"
+    other = max(0.0, call.latency_ms - call.queue_ms - call.tool_ms - call.provider_ms)
+    layers = [
+        {"name": "waiting for permits", "ms": call.queue_ms},
+        {"name": "the tool", "ms": call.tool_ms},
+        {"name": "model vendors", "ms": call.provider_ms},
+        {"name": "everything else", "ms": other},
+    ]
+    return {"call": values, "facts": _facts(call), "layers": layers, "tree": timeline(tree, call)}
+
+
+def running_call(row: dict[str, Any]) -> dict[str, Any]:
+    """The values of the template ``call`` for a running call (``status_report.running_row``)."""
+    values = {**row, "kind": "running", "outcome": row["state"], "message": None, "arguments": None}
+    facts = [
+        ("Id", row["id"]),
+        ("Started", when(row["started_at"])),
+        ("Ends at its deadline in", duration(row["remaining_s"] * 1000)),
+        ("Session", line(row["session"])),
+        ("Client", line(row["client"])),
+        ("Principal", line(row["principal"])),
+    ]
+    return {"call": {**values, "latency_ms": 0.0}, "facts": facts, "layers": [], "tree": []}
+
+
+def timeline(tree: Sequence[CallRow], call: CallRow) -> list[dict[str, Any]]:
+    """Each call of the tree with its depth and its place on the timeline of ``call``."""
+    length = max(call.latency_ms, 0.001)
+    rows = []
+    for row in tree:
+        offset = max(0.0, (row.started_at - call.started_at) * 1000)
+        x = min(WIDTH - 2.0, offset / length * WIDTH)
+        width = max(2.0, min(WIDTH - x, row.latency_ms / length * WIDTH))
+        rows.append(
+            {
+                "id": row.id,
+                "tool": row.tool,
+                "outcome": row.outcome,
+                "latency_ms": row.latency_ms,
+                "offset_ms": offset,
+                "depth": row.id.count("/") - call.id.count("/"),
+                "x": round(x, 1),
+                "width": round(width, 1),
+            }
+        )
+    return rows
+
+
+def _facts(call: CallRow) -> list[tuple[str, Any]]:
+    facts: list[tuple[str, Any]] = [
+        ("Id", call.id),
+        ("Started", when(call.started_at)),
+        ("Took", duration(call.latency_ms)),
+        ("Session", line(call.session_label)),
+        ("Client", f"{line(call.client)} over {call.transport}"),
+        ("Principal", line(call.principal)),
+        ("Executed", call.executed),
+        ("Arguments", size(call.arguments_bytes)),
+        ("Answer", size(call.result_bytes)),
+    ]
+    if call.model is not None:
+        simulated = " (simulated)" if call.simulated else ""
+        facts.append(("Model", f"{line(call.model)}{simulated}"))
+        facts.append(("Tokens", f"{count(call.input_tokens)} in, {count(call.output_tokens)} out"))
+    if call.cost_amount is not None and call.cost_currency is not None:
+        facts.append(("Cost", money({call.cost_currency: call.cost_amount})))
+    return facts

@@ -1,0 +1,129 @@
+"""Sends the live page its changes: one task for all pages, and nothing while no page is open.
+
+Every 250 ms the task renders the state once for each viewer, and passes it on if it has changed. A page that reads
+slowly gets only the latest state.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from typing import Final
+
+import msgspec
+import structlog
+
+from ...observability.live_activity import ActivitySecond, LiveActivity
+from .dashboard_port import Viewer
+
+INTERVAL_S: Final = 0.25
+TICKS_PER_SECOND: Final = 4
+MAX_PAGES: Final = 64
+"""Live pages in all."""
+MAX_PAGES_PER_VIEWER: Final = 16
+
+_log = structlog.get_logger(__name__)
+
+
+class TooManyPagesError(Exception):
+    """No more live pages can be served."""
+
+
+class _LivePage:
+    """The unsent events of one page."""
+
+    def __init__(self, viewer: Viewer) -> None:
+        self.viewer = viewer
+        self.events: dict[str, bytes] = {}
+        self.ready = asyncio.Event()
+
+    def put(self, event: str, data: bytes) -> None:
+        self.events[event] = data
+        self.ready.set()
+
+
+class LiveFeed:
+    """The open live pages. ``render`` returns the HTML of the live part for a viewer."""
+
+    def __init__(
+        self, activity: LiveActivity, render: Callable[[Viewer], str], is_valid: Callable[[Viewer], bool]
+    ) -> None:
+        self._activity = activity
+        self._render = render
+        self._is_valid = is_valid
+        self._pages: list[_LivePage] = []
+        self._task: asyncio.Task[None] | None = None
+        self._closed = False
+
+    def __repr__(self) -> str:
+        return f"<LiveFeed pages={len(self._pages)}>"
+
+    async def events(self, viewer: Viewer) -> AsyncIterator[bytes]:
+        """The server-sent events of one page, until its session ends or the feed closes.
+
+        Raises:
+            TooManyPagesError: too many live pages are open.
+        """
+        if len(self._pages) >= MAX_PAGES or self._pages_of(viewer) >= MAX_PAGES_PER_VIEWER or self._closed:
+            raise TooManyPagesError
+        page = _LivePage(viewer)
+        self._pages.append(page)
+        self._activity.watch(viewer.sees)
+        page.put("html", self._html(viewer))
+        page.put("seconds", _seconds(self._activity.seconds(viewer.sees)))
+        if self._task is None:
+            self._task = asyncio.create_task(self._run(), name="dashboard feed")
+        try:
+            while not self._closed:
+                await page.ready.wait()
+                page.ready.clear()
+                if not self._is_valid(viewer):
+                    return
+                pieces, page.events = page.events, {}
+                if pieces:
+                    yield b"".join(_event(name, data) for name, data in pieces.items())
+        finally:
+            self._pages.remove(page)
+            self._activity.leave(viewer.sees)
+            if not self._pages and self._task is not None:
+                self._task.cancel()
+                self._task = None
+
+    def close(self) -> None:
+        """End all pages' streams."""
+        self._closed = True
+        for page in self._pages:
+            page.ready.set()
+
+    def _pages_of(self, viewer: Viewer) -> int:
+        return sum(page.viewer.principal == viewer.principal for page in self._pages)
+
+    async def _run(self) -> None:
+        tick = 0
+        shown: dict[str | None, bytes] = {}
+        while True:
+            await asyncio.sleep(INTERVAL_S)
+            tick += 1
+            if tick % TICKS_PER_SECOND == 0:
+                self._activity.end_second()
+            rendered: dict[str | None, bytes] = {}
+            for page in self._pages:
+                sees = page.viewer.sees
+                if sees not in rendered:
+                    rendered[sees] = self._html(page.viewer)
+                if rendered[sees] != shown.get(sees):
+                    page.put("html", rendered[sees])
+                if tick % TICKS_PER_SECOND == 0:
+                    page.put("seconds", _seconds(self._activity.seconds(sees)[-1:]))
+            shown = rendered
+
+    def _html(self, viewer: Viewer) -> bytes:
+        return self._render(viewer).encode(errors="replace")
+
+
+def _seconds(seconds: list[ActivitySecond]) -> bytes:
+    """Rows of ``[unix time, calls, errors, p50 in ms, p99 in ms]``."""
+    return msgspec.json.encode([[s.at, s.calls, s.errors, s.p50_ms, s.p99_ms] for s in seconds])
+
+
+def _event(name: str, data: bytes) -> bytes:
+    lines = b"".join(b"data: " + line + b"\n" for line in data.split(b"\n"))
+    return b"event: " + name.encode() + b"\n" + lines + b"\n"

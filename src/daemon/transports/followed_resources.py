@@ -1,0 +1,73 @@
+"""What one WebSocket connection follows, and its calls of methods about resources and prompts."""
+
+import time
+from collections.abc import Callable
+from contextlib import suppress
+
+from ...protocol.error_codes import CallError, OverCapacityError
+from ...protocol.frames import Notification
+from ...protocol.mcp.catalog_result import CATALOG_METHODS, FOLLOWING_METHODS
+from ...protocol.tool_call import Principal, ToolCall, ToolResult
+from ...resource_catalog import Follower
+from ...tools import Tool, ToolsetView
+from ..dispatch import CallPort, Router, RunningCall, Session
+from ..resource_host import ResourceHost
+from .notification_queue import NotificationQueue
+
+
+class FollowedResources:
+    """The resources and prompts of one connection, from its first need of them on."""
+
+    def __init__(
+        self, host: ResourceHost, principal: Principal, view: Callable[[], ToolsetView], wake: Callable[[], None]
+    ) -> None:
+        """``wake`` is called when there is a notification; it must not block."""
+        self._host = host
+        self._principal = principal
+        self._view = view
+        self._wake = wake
+        # Made with the first need, as few connections have one.
+        self._follower: Follower | None = None
+        self._queue: NotificationQueue | None = None
+
+    def __repr__(self) -> str:
+        return f"<FollowedResources {self._follower!r}>"
+
+    def begin(self) -> None:
+        """Gets notifications. If too many clients do, this one can still call the methods."""
+        with suppress(OverCapacityError):
+            self._host.followers.add(self._required())
+
+    def close(self) -> None:
+        """Ends all that it follows."""
+        if self._follower is not None:
+            self._host.followers.remove(self._follower)
+
+    def submit(
+        self, router: Router, session: Session, request: ToolCall, port: CallPort
+    ) -> RunningCall | ToolResult | None:
+        """Submits a call of a method, which is called as a tool is; returns what ``Router.submit`` returns."""
+        tool: Tool | None = None
+        if request.name in {*CATALOG_METHODS, *FOLLOWING_METHODS}:
+            methods, followers = self._host.methods, self._host.followers
+            try:
+                tool = methods.method_tool(request.name, request.arguments, self._view(), followers, self._required())
+            except CallError as error:
+                return router.refuse(session, request, error, time.monotonic())
+        return router.submit(session, request, port, tool=tool)
+
+    @property
+    def waiting(self) -> bool:
+        """Whether there is a notification to send."""
+        return bool(self._queue)
+
+    def take(self) -> Notification | None:
+        """The next notification to send."""
+        pending = None if self._queue is None else self._queue.take()
+        return None if pending is None else Notification(pending[0], dict(pending[1]))
+
+    def _required(self) -> Follower:
+        if self._follower is None:
+            self._queue = NotificationQueue(self._wake)
+            self._follower = Follower(self._principal, self._view, self._queue.add)
+        return self._follower

@@ -1,0 +1,96 @@
+// The live page: server-sent events replace its parts and extend its charts. A hidden page has no connection, because a
+// browser allows only six to one server.
+import { Idiomorph } from "idiomorph/dist/idiomorph.esm.js";
+import uPlot from "uplot/dist/uPlot.esm.js";
+
+const KEPT_SECONDS = 300;
+const RETRY_MS = 2000;
+
+const clock = new Intl.DateTimeFormat(undefined, { hour: "numeric", minute: "2-digit" });
+const number = new Intl.NumberFormat(undefined, { maximumFractionDigits: 1 });
+
+function color(name) {
+  return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+}
+
+function chart(element, series) {
+  const axis = { stroke: color("--soft"), grid: { stroke: color("--line"), width: 1 }, ticks: { show: false }, size: 44 };
+  const options = {
+    width: element.clientWidth,
+    height: element.clientHeight,
+    legend: { show: false },
+    cursor: { drag: { x: false, y: false } },
+    scales: { x: { range: (_, __, last) => [last - KEPT_SECONDS, last] }, y: { range: (_, low, high) => [0, Math.max(1, high * 1.15)] } },
+    axes: [{ ...axis, size: 28, space: 70, incrs: [60, 120, 300], values: (_, splits) => splits.map((at) => clock.format(at * 1000)) }, axis],
+    series: [{}, ...series.map(([name, variable]) => ({ label: name, stroke: color(variable), width: 1.5, points: { show: false } }))],
+  };
+  const plot = new uPlot(options, [[], ...series.map(() => [])], element);
+  new ResizeObserver(() => plot.setSize({ width: element.clientWidth, height: element.clientHeight })).observe(element);
+  return plot;
+}
+
+export class LivePage {
+  constructor(url, say, shown) {
+    this.url = url;
+    this.say = say;
+    this.shown = shown;
+    this.seconds = [];
+    this.events = null;
+  }
+
+  start() {
+    this.rate = chart(document.getElementById("rate-chart"), [["calls", "--accent"], ["errors", "--bad"]]);
+    this.latency = chart(document.getElementById("latency-chart"), [["p50", "--accent"], ["p99", "--warn"]]);
+    document.addEventListener("visibilitychange", () => (document.hidden ? this.close() : this.open()));
+    window.addEventListener("pagehide", () => this.close());
+    window.addEventListener("pageshow", () => this.open());
+    if (!document.hidden) this.open();
+  }
+
+  open() {
+    if (this.events !== null) return;
+    this.events = new EventSource(this.url);
+    this.events.addEventListener("open", () => this.say(""));
+    this.events.addEventListener("html", (event) => this.replace(event.data));
+    this.events.addEventListener("seconds", (event) => this.extend(JSON.parse(event.data)));
+    this.events.addEventListener("error", () => this.lost());
+  }
+
+  close() {
+    this.events?.close();
+    this.events = null;
+  }
+
+  replace(html) {
+    const target = document.getElementById("live");
+    Idiomorph.morph(target, html, { morphStyle: "innerHTML", ignoreActiveValue: true });
+    window.htmxProcess?.(target);
+    this.shown(target);
+  }
+
+  extend(seconds) {
+    const oldest = seconds.length > 1 ? -Infinity : (this.seconds.at(-1)?.[0] ?? -Infinity);
+    if (seconds.length > 1) this.seconds = [];
+    this.seconds.push(...seconds.filter((second) => second[0] > oldest));
+    this.seconds.splice(0, this.seconds.length - KEPT_SECONDS);
+    const column = (index) => this.seconds.map((second) => second[index]);
+    this.rate.setData([column(0), column(1), column(2)]);
+    this.latency.setData([column(0), column(3), column(4)]);
+    const last = this.seconds.at(-1);
+    if (last === undefined) return;
+    document.getElementById("rate").textContent = `${number.format(last[1])}/s`;
+    document.getElementById("latency").textContent = last[3] === null ? "" : `${number.format(last[3])} / ${number.format(last[4])} ms`;
+  }
+
+  async lost() {
+    this.close();
+    this.say("The connection to the daemon is lost; connecting again …");
+    try {
+      const answer = await fetch("/ui/session", { cache: "no-store" });
+      if (answer.status === 401) return location.reload();
+    } catch {
+      // The daemon does not answer; it may be restarting.
+    }
+    setTimeout(() => document.hidden || this.open(), RETRY_MS);
+  }
+}

@@ -1,0 +1,103 @@
+"""How values are shown: times, durations, sizes, amounts, and text from elsewhere."""
+
+import json
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from markupsafe import Markup
+
+from ..protocol.terminal_text import one_line, terminal_safe
+
+LONG_TEXT_CHARS: Final = 20_000
+"""A longer text is cut in the middle of a page."""
+
+
+def duration(milliseconds: float | None) -> str:
+    """``0.4 ms``, ``12 ms``, ``3.2 s``, ``4 min 5 s``, ``2 h 3 min``."""
+    if milliseconds is None:
+        return "–"
+    if milliseconds < 10:
+        return f"{milliseconds:.1f} ms"
+    if milliseconds < 1_000:
+        return f"{milliseconds:.0f} ms"
+    seconds = milliseconds / 1_000
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, seconds = divmod(int(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {seconds} s"
+    return f"{minutes // 60} h {minutes % 60} min"
+
+
+def size(number: float) -> str:
+    """``812 B``, ``3.4 KB``, ``1.2 MB``: powers of 1,024."""
+    if number < 1024:
+        return f"{number:.0f} B"
+    for unit in ("KB", "MB", "GB"):
+        number /= 1024
+        if number < 1024 or unit == "GB":
+            break
+    return f"{number:.1f} {unit}"
+
+
+def count(number: float) -> str:
+    """With separators: ``12,345``."""
+    return f"{number:,.0f}"
+
+
+def money(cost: Mapping[str, float]) -> str:
+    """``1.20 USD, 0.031 CNY``; small amounts have two significant digits."""
+    return ", ".join(f"{_amount(amount)} {currency}" for currency, amount in sorted(cost.items())) or "–"
+
+
+def _amount(amount: float) -> str:
+    return f"{amount:,.2f}" if amount >= 0.1 or amount == 0 else f"{amount:.2g}"
+
+
+def when(unix: float | None) -> str | Markup:
+    """An instant; the page's script shows it in the browser's time zone."""
+    if unix is None:
+        return "–"
+    try:
+        at = datetime.fromtimestamp(unix, UTC)
+    except (OverflowError, ValueError, OSError):
+        return "–"
+    return Markup('<time datetime="{}">{}</time>').format(f"{at:%Y-%m-%dT%H:%M:%S.%f}Z", f"{at:%Y-%m-%d %H:%M:%S} UTC")
+
+
+def since(unix: float) -> str | Markup:
+    """How long ago; the page's script counts on."""
+    return Markup('<span data-since="{}"></span>').format(round(unix, 3))
+
+
+def line(text: object, characters: int = 120) -> str:
+    """A text on one line, without control and direction characters."""
+    return one_line(str(text), characters)
+
+
+def block(text: object) -> str:
+    """A text of several lines, without control and direction characters, cut in the middle."""
+    shown = str(text)
+    if len(shown) > LONG_TEXT_CHARS:
+        half = LONG_TEXT_CHARS // 2
+        shown = f"{shown[:half]}\n… {len(shown) - 2 * half:,} characters …\n{shown[-half:]}"
+    return terminal_safe(shown, keep="\n\t")
+
+
+def as_json(value: Any) -> str:
+    """A value as indented JSON, for reading."""
+    return block(json.dumps(value, indent=2, ensure_ascii=False, default=str))
+
+
+FILTERS: Final[dict[str, Callable[..., Any]]] = {
+    "duration": duration,
+    "size": size,
+    "count": count,
+    "money": money,
+    "when": when,
+    "since": since,
+    "line": line,
+    "block": block,
+    "as_json": as_json,
+}

@@ -1,0 +1,113 @@
+"""Multi-round-trip requests of the stateless revisions: a call that needs input is answered with what it asks and an
+opaque state; the client repeats the call with the answers and the state.
+
+Between two rounds the call is parked: it runs on, without a request. Pure.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, Generic, TypeVar
+
+import msgspec
+
+from ..json_rpc import INVALID_PARAMS, MessageProblem
+from ..questions.question_table import OpenQuestion
+from .mcp_result import SERVER_INFO
+from .request_envelope import SERVER_KEY
+
+CallT = TypeVar("CallT")
+
+
+class InputRound(msgspec.Struct, frozen=True):
+    """What a repeated call brings."""
+
+    state: str
+    responses: Mapping[str, Any]
+    """By the ids of the questions. Others are ignored, as the specification requires."""
+
+
+class ParkedCall(msgspec.Struct, Generic[CallT], frozen=True):
+    """A call between two rounds, and what its repetition must match."""
+
+    owner: str
+    name: str
+    arguments: Any
+    call: CallT
+
+
+class ParkedCalls(Generic[CallT]):
+    """The parked calls, by the states that their clients repeat. Each has an open question, whose number is bounded and
+    which ends after ``question_timeout_s``.
+    """
+
+    def __init__(self) -> None:
+        self._parked: dict[str, ParkedCall[CallT]] = {}
+
+    def __len__(self) -> int:
+        return len(self._parked)
+
+    def park(self, state: str, parked: ParkedCall[CallT]) -> None:
+        """Parks a call under a state that cannot be guessed."""
+        self._parked[state] = parked
+
+    def take(self, state: str, owner: str, name: str, arguments: Any) -> CallT | MessageProblem:
+        """Returns the call with this state, if its own caller repeats it. A state is good for one round."""
+        parked = self._parked.get(state)
+        if parked is None or parked.owner != owner:
+            return UNKNOWN_STATE
+        if (parked.name, parked.arguments) != (name, arguments):
+            message = (
+                "A call with params.requestState must have the same name and arguments as the call that it repeats."
+            )
+            return MessageProblem(INVALID_PARAMS, message, {"reason": "invalid_request_state"})
+        del self._parked[state]
+        return parked.call
+
+    def drop(self, state: str) -> None:
+        """Forgets a call that has ended."""
+        self._parked.pop(state, None)
+
+
+UNKNOWN_STATE: Final = MessageProblem(
+    INVALID_PARAMS,
+    "params.requestState is not the state of a call of yours that waits for input; call the tool again without it.",
+    {"reason": "invalid_request_state"},
+)
+
+
+def read_round(params: Mapping[str, Any]) -> InputRound | MessageProblem | None:
+    """Reads the round of a call; None if it is the first one. Responses without a state belong to no call."""
+    state, responses = params.get("requestState"), params.get("inputResponses", {})
+    if state is None:
+        return None
+    if not isinstance(state, str):
+        return MessageProblem(INVALID_PARAMS, "params.requestState must be a string.")
+    if not isinstance(responses, dict):
+        return MessageProblem(INVALID_PARAMS, "params.inputResponses must be an object.")
+    return InputRound(state, responses)
+
+
+def input_required_result(questions: Iterable[tuple[str, str, Mapping[str, Any]]], state: str) -> dict[str, Any]:
+    """The result of a call that needs input."""
+    return {
+        "resultType": "input_required",
+        "inputRequests": input_requests(questions),
+        "requestState": state,
+        "_meta": {SERVER_KEY: SERVER_INFO},
+    }
+
+
+def asked(questions: Iterable[OpenQuestion]) -> Iterable[tuple[str, str, Mapping[str, Any]]]:
+    """The ids, methods and parameters of questions."""
+    return ((entry.id, entry.question.method, entry.question.params) for entry in questions)
+
+
+def input_requests(questions: Iterable[tuple[str, str, Mapping[str, Any]]]) -> dict[str, Any]:
+    """The questions, given by id, method and parameters, as the stateless revisions ask them."""
+    return {
+        # The stateless revisions identify the visit of a URL by the question.
+        question_id: {
+            "method": method,
+            "params": {name: value for name, value in params.items() if name != "elicitationId"},
+        }
+        for question_id, method, params in questions
+    }

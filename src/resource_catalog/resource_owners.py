@@ -1,0 +1,119 @@
+"""Which source a URI belongs to, and the URIs that callers see. Pure (decision 117).
+
+A source's URIs pass unchanged, so that links to them, such as a tool's ``_meta.ui.resourceUri``, stay valid. If a
+source configured earlier lists the same URI, and always on request, the form is ``toold://source/NAME/`` and the URI.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+from ..sources import ContentSource, Entry
+from ..tools import ToolsetView
+
+OWN_PREFIX: Final = "toold://"
+SOURCE_PREFIX: Final = f"{OWN_PREFIX}source/"
+
+_VARIABLE: Final = re.compile(r"\{([+#./;?&]?)([^{}]*)\}")
+_MAX_VARIABLES: Final = 20
+"""A template with more matches nothing: the time to match grows with them."""
+
+
+class OwnedResource(NamedTuple):
+    """A resource of a source."""
+
+    source: str
+    uri: str
+    """The source's own."""
+
+
+def visible_sources(sources: Mapping[str, ContentSource], view: ToolsetView) -> dict[str, ContentSource]:
+    """Returns the sources whose resources and prompts a toolset has: those of which it has a tool. A source without
+    tools belongs to it if its name does.
+    """
+    with_tools = {tool.source for tool in view.tools.values()}
+    return {
+        name: source
+        for name, source in sources.items()
+        if name in with_tools or (name not in view.sources_with_tools and view.toolset.contains(name))
+    }
+
+
+def qualified(source: str, uri: str) -> str:
+    """Returns the form of a source's URI that no other source has."""
+    return f"{SOURCE_PREFIX}{source}/{uri}"
+
+
+def parse_qualified(uri: str) -> OwnedResource | None:
+    """Returns the source and the URI in a qualified URI; None for any other URI."""
+    source, slash, own = uri.removeprefix(SOURCE_PREFIX).partition("/")
+    return OwnedResource(source, own) if uri.startswith(SOURCE_PREFIX) and slash and own else None
+
+
+def shown_entries(sources: Mapping[str, ContentSource], key: str) -> Iterator[Entry]:
+    """Yields the resources (``key`` is ``uri``) or templates (``uriTemplate``) of the sources as callers see them."""
+    taken: set[str] = set()
+    for name, source in sources.items():
+        listed = source.latest.resources if key == "uri" else source.latest.templates
+        for uri, entry in listed.items():
+            yield {**entry, key: qualified(name, uri)} if uri in taken or uri.startswith(OWN_PREFIX) else entry
+        taken.update(listed)
+
+
+def owner_of(sources: Mapping[str, ContentSource], tools: Iterable[Any], uri: str) -> OwnedResource | None:
+    """Returns the source that a URI belongs to, in this order: the one that a qualified URI names, the first that lists
+    it, that has a tool whose metadata names it, that has a template for it; else the only one that lists resources with
+    its scheme and authority, or the only one with resources at all. A URI is never tried at several sources.
+    """
+    named = parse_qualified(uri)
+    if named is not None:
+        return named if named.source in sources else None
+    readers = {name: source for name, source in sources.items() if source.latest.reads}
+    for name, source in readers.items():
+        if uri in source.latest.resources:
+            return OwnedResource(name, uri)
+    for tool in tools:
+        if tool.source in readers and _app_resource(tool) == uri:
+            return OwnedResource(tool.source, uri)
+    for name, source in readers.items():
+        if any(matches(template, uri) for template in source.latest.templates):
+            return OwnedResource(name, uri)
+    place = _place(uri)
+    near = [
+        name
+        for name, source in readers.items()
+        if any(_place(listed) == place for listed in (*source.latest.resources, *source.latest.templates))
+    ]
+    candidates = near or list(readers)
+    return OwnedResource(candidates[0], uri) if len(candidates) == 1 else None
+
+
+def shown_uri(sources: Mapping[str, ContentSource], tools: Iterable[Any], owned: OwnedResource) -> str:
+    """Returns the plain URI of a source's resource if it leads to this source, else the qualified one."""
+    return owned.uri if owner_of(sources, tools, owned.uri) == owned else qualified(*owned)
+
+
+def matches(template: str, uri: str) -> bool:
+    """Whether a URI may be an expansion of a URI template (RFC 6570): its fixed parts are equal."""
+    pieces, at = [], 0
+    variables = list(_VARIABLE.finditer(template))
+    if not variables or len(variables) > _MAX_VARIABLES:
+        return False
+    for variable in variables:
+        pieces.append(re.escape(template[at : variable.start()]))
+        pieces.append(".*" if variable[1] in {"+", "#", "/", "?", "&", ";", "."} else "[^/?#]*")
+        at = variable.end()
+    return re.fullmatch("".join(pieces) + re.escape(template[at:]), uri) is not None
+
+
+def _app_resource(tool: Any) -> object:
+    """The resource that shows a tool's result (MCP Apps), in the metadata of its listing."""
+    meta = getattr(tool.info, "meta", None)
+    shown = meta.get("ui") if isinstance(meta, Mapping) else None
+    return shown.get("resourceUri") if isinstance(shown, Mapping) else None
+
+
+def _place(uri: str) -> str:
+    """The scheme and authority of a URI."""
+    scheme, _, rest = uri.partition(":")
+    return f"{scheme.lower()}://{rest[2:].partition('/')[0]}" if rest.startswith("//") else scheme.lower()

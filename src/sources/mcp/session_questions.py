@@ -1,0 +1,114 @@
+"""The requests of a server to its client, as the SDK's callbacks. Importing this module takes a second.
+
+Over HTTP a request arrives on the stream of a call. Over stdio it names no call. Then it is asked only if all calls
+that the server executes belong to one call of a client: otherwise another client might be asked.
+"""
+
+import contextvars
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Final, TypeVar
+
+from mcp.client.session import ClientRequestContext
+from mcp_types import (
+    INVALID_REQUEST,
+    CreateMessageResult,
+    CreateMessageResultWithTools,
+    ElicitResult,
+    ErrorData,
+    ListRootsResult,
+)
+from pydantic import BaseModel
+
+from ...protocol.error_codes import ProviderError
+from ...protocol.questions.client_question import ELICIT, LIST_ROOTS, SAMPLE, QuestionRefusedError
+from ...protocol.tool_call import Json
+from .upstream_exchange import UpstreamExchange
+from .upstream_questions import CallQuestions
+
+ResultT = TypeVar("ResultT", bound=BaseModel)
+
+MAX_INPUT_ROUNDS: Final = 10
+"""As in the official SDKs."""
+MAX_INPUT_REQUESTS: Final = 16
+"""Questions of one round."""
+
+_NO_CALL: Final = "No call of this client is running, or several are and the request does not name its call."
+
+
+class SessionQuestions:
+    """The calls of a session that can ask."""
+
+    def __init__(self, current: "contextvars.ContextVar[UpstreamExchange | None]") -> None:
+        """``current`` is the exchange of the HTTP request on whose stream a message arrives."""
+        self._current = current
+        self._running: list[UpstreamExchange] = []
+
+    @contextmanager
+    def running(self, exchange: UpstreamExchange) -> Iterator[None]:
+        """The server executes a call in this block."""
+        self._running.append(exchange)
+        try:
+            yield
+        finally:
+            self._running = [other for other in self._running if other is not exchange]
+
+    async def elicit(self, context: ClientRequestContext, params: BaseModel) -> ElicitResult | ErrorData:  # noqa: ARG002
+        return await self._answer(ELICIT, params, ElicitResult)
+
+    async def sample(
+        self,
+        context: ClientRequestContext,  # noqa: ARG002
+        params: BaseModel,
+    ) -> CreateMessageResult | CreateMessageResultWithTools | ErrorData:
+        with_tools = getattr(params, "tools", None) is not None
+        return await self._answer(SAMPLE, params, CreateMessageResultWithTools if with_tools else CreateMessageResult)
+
+    async def list_roots(self, context: ClientRequestContext) -> ListRootsResult | ErrorData:  # noqa: ARG002
+        if self._asking() is None:  # servers ask when a session begins; what they get holds for all calls
+            return ListRootsResult(roots=[])
+        return await self._answer(LIST_ROOTS, None, ListRootsResult)
+
+    async def _answer(self, method: str, params: BaseModel | None, kind: type[ResultT]) -> ResultT | ErrorData:
+        exchange = self._asking()
+        if exchange is None or exchange.questions is None:
+            return ErrorData(code=INVALID_REQUEST, message=_NO_CALL)
+        fields = {} if params is None else params.model_dump(by_alias=True, mode="json", exclude_none=True)
+        try:
+            with exchange.clock_stopped():
+                return kind.model_validate(await exchange.questions.ask(method, fields))
+        except QuestionRefusedError as refused:
+            return ErrorData(code=INVALID_REQUEST, message=refused.message)
+
+    def _asking(self) -> UpstreamExchange | None:
+        """The call that the server asks for."""
+        current = self._current.get()
+        if current is not None and any(current is exchange for exchange in self._running):
+            return current
+        calls = {exchange.questions.client_call for exchange in self._running if exchange.questions is not None}
+        return self._running[-1] if len(calls) == 1 else None
+
+
+async def input_responses(
+    source: str, result: Mapping[str, Any], questions: CallQuestions | None
+) -> dict[str, Json] | None:
+    """The answers to the questions of a result of 2026-07-28 that needs input; None if it has none, only a state.
+
+    Raises:
+        QuestionRefusedError: one of them is not answered.
+        ProviderError: they are not valid MCP.
+    """
+    requests = result.get("inputRequests")
+    if requests is None:
+        return None
+    if questions is None or not isinstance(requests, dict) or len(requests) > MAX_INPUT_REQUESTS:
+        raise ProviderError(f"{source} asks for input in a way that is not valid MCP.", executed="maybe")
+    answers: dict[str, Json] = {}
+    for name, request in requests.items():
+        fields = request if isinstance(request, Mapping) else {}
+        params = fields.get("params")
+        method = fields.get("method")
+        answers[name] = await questions.ask(
+            method if isinstance(method, str) else "", params if isinstance(params, Mapping) else {}, name[:100]
+        )
+    return answers

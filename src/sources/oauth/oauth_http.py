@@ -1,0 +1,65 @@
+"""Requests to authorization servers, whose addresses come from metadata and are not trusted.
+
+Each is checked by the source's address policy, goes to ``https://`` or this machine, follows no redirect, and has
+limits of time and size. No error contains a text of the answer.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from ..json_server import JsonAnswer, JsonServer, UnusableAnswerError
+from .oauth_settings import is_confidential_url
+from .sign_in_values import OAuthFailedError
+
+OAUTH_TIMEOUT_S: Final = 15.0
+"""One request to an authorization server."""
+MAX_OAUTH_BYTES: Final = 1024**2
+"""One answer: metadata of real servers have some kilobytes."""
+
+
+class OAuthHttp:
+    """Asks the servers of one source."""
+
+    def __init__(self, allow_private: bool | tuple[str, ...]) -> None:
+        self._allow_private = allow_private
+
+    async def get(self, url: str) -> JsonAnswer:
+        """The answer to a request for metadata.
+
+        Raises:
+            OAuthFailedError: there is none.
+        """
+        return await self._send("GET", url)
+
+    async def post(
+        self,
+        url: str,
+        *,
+        form: Mapping[str, str] | None = None,
+        content: Any = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> JsonAnswer:
+        """The answer to a form, or to ``content`` as JSON.
+
+        Raises:
+            OAuthFailedError: there is none.
+        """
+        return await self._send("POST", url, form=form, content=content, headers=headers)
+
+    async def _send(self, method: str, url: str, **request: Any) -> JsonAnswer:
+        where = urlsplit(url).hostname or "the authorization server"
+        if not is_confidential_url(url):
+            raise OAuthFailedError(f"{where} would be asked without encryption (http://), which is refused")
+        server = JsonServer(
+            url, table="the source's", key=None, timeout_s=OAUTH_TIMEOUT_S, allow_private=self._allow_private
+        )
+        try:
+            return await server.send(method, "", max_bytes=MAX_OAUTH_BYTES, **request)
+        except UnusableAnswerError as error:
+            reason = str(error)
+        finally:
+            await server.close()
+        if reason.startswith("it redirects"):
+            reason = "it redirects, which is refused"
+        raise OAuthFailedError(reason if where in reason else f"{where}: {reason}")

@@ -1,0 +1,223 @@
+"""Pending sign-ins of all sources: the links that start one, and the redirect that ends it.
+
+A **ticket** is a one-time link for one principal and source. The ``state`` of a request belongs to one sign-in, is
+taken when it is answered, and from a page of the daemon also to one browser.
+"""
+
+import hmac
+import secrets
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
+
+import structlog
+
+from ...protocol.error_codes import CallError, InvalidArgumentsError, NotFoundError, ServiceUnavailableError
+from ...protocol.terminal_text import one_line
+from ...tools import SecretUnavailableError
+from .oauth_exchange import ask_for_token, authorization_url, find_client, new_verifier
+from .oauth_settings import is_confidential_url
+from .sign_in_values import DAEMON, OAuthClient, OAuthFailedError, SignInNeededError, error_code
+from .sign_ins import MemorySignIns, SignInStore, SourceSignIns, new_sign_in
+
+if TYPE_CHECKING:  # imports the SDK, which takes a second
+    from .oauth_discovery import AuthorizationServer
+
+SIGN_IN_S: Final = 600.0
+"""How long a link is valid, and how long a person may take to sign in."""
+MAX_PENDING: Final = 1000
+"""The links, and the sign-ins that wait for their redirect; beyond it the oldest ends."""
+SIGN_IN_PATH: Final = "/oauth/sign-in/"
+CALLBACK_PATH: Final = "/oauth/callback"
+_MAX_CODE_CHARS: Final = 8192
+
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class SignInTicket:
+    """A link that starts a sign-in."""
+
+    signs: SourceSignIns
+    principal: str
+    ends_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class _PendingSignIn:
+    signs: SourceSignIns
+    principal: str
+    server: "AuthorizationServer"
+    client: OAuthClient
+    redirect_uri: str
+    verifier: str
+    scopes: tuple[str, ...]
+    browser: str | None
+    ends_at: float
+
+
+class SignInDesk:
+    """Starts and ends the sign-ins of people."""
+
+    def __init__(self, store: SignInStore | None = None, origin: Callable[[], str] = lambda: "") -> None:
+        """``origin`` is that of the daemon's HTTP port, as browsers of users reach it."""
+        self.store: SignInStore = MemorySignIns() if store is None else store
+        self._origin = origin
+        self._sources: dict[str, SourceSignIns] = {}
+        self._tickets: dict[str, SignInTicket] = {}
+        self._pending: dict[str, _PendingSignIn] = {}
+        self._clients: dict[tuple[str, str, str], OAuthClient] = {}
+
+    def __repr__(self) -> str:
+        return f"<SignInDesk of {', '.join(self._sources) or 'nothing'}>"
+
+    def add(self, signs: SourceSignIns) -> None:
+        """Adds the sign-ins of a source, in place of those with its earlier settings."""
+        self._sources[signs.source] = signs
+
+    def remove(self, signs: SourceSignIns) -> None:
+        """Removes them, unless the source has others by now."""
+        if self._sources.get(signs.source) is signs:
+            del self._sources[signs.source]
+
+    def needed(self, signs: SourceSignIns, principal: str, why: str) -> SignInNeededError:
+        """The error of a call whose principal has to sign in, with the link. While a link is unused, it remains."""
+        now, tickets = time.monotonic(), self._tickets
+        for key in [key for key, ticket in tickets.items() if ticket.ends_at <= now]:
+            del tickets[key]
+        known = (key for key, ticket in tickets.items() if ticket.principal == principal and ticket.signs is signs)
+        key = next(known, "")
+        if not key:
+            key = secrets.token_urlsafe(24)
+            _put(tickets, key, SignInTicket(signs, principal, now + SIGN_IN_S))
+        return SignInNeededError(signs.source, why, f"{self._origin()}{SIGN_IN_PATH}{key}")
+
+    def ticket(self, key: str) -> SignInTicket | None:
+        """The ticket of a link, if it is still valid; it remains valid."""
+        ticket = self._tickets.get(key)
+        return None if ticket is None or ticket.ends_at <= time.monotonic() else ticket
+
+    async def use_ticket(self, key: str, browser: str) -> str:
+        """Starts the sign-in of a link, which is then used up; returns where the browser goes. ``browser`` is a secret
+        that only this browser has.
+
+        Raises:
+            NotFoundError: the link is used or too old.
+            ServiceUnavailableError: the authorization server cannot be used.
+        """
+        ticket = self.ticket(key)
+        if ticket is None:
+            raise NotFoundError("This link was used or is too old. Make the call again for a new one.")
+        del self._tickets[key]
+        return await self._begin(ticket.signs, ticket.principal, f"{self._origin()}{CALLBACK_PATH}", browser)
+
+    async def begin_daemon(self, source: str, redirect_uri: str) -> str:
+        """Starts the daemon's own sign-in at a source; returns the link for the operator's browser.
+
+        Raises:
+            NotFoundError: no such source has OAuth.
+            InvalidArgumentsError: the source signs in by itself, or the redirect does not lead to this machine.
+            ServiceUnavailableError: the authorization server cannot be used.
+        """
+        signs = self._named(source)
+        if signs.auth.grant == "client_credentials":
+            raise InvalidArgumentsError(f"{source} has the grant client_credentials: the daemon gets tokens by itself.")
+        parts = urlsplit(redirect_uri)
+        if parts.scheme != "http" or not is_confidential_url(redirect_uri) or len(redirect_uri) > 200:
+            raise InvalidArgumentsError("redirect_uri must be http:// on a loopback address.")
+        return await self._begin(signs, DAEMON, redirect_uri, None)
+
+    async def finish(self, answer: dict[str, str], browser: str | None) -> tuple[SourceSignIns, str]:
+        """Ends a sign-in with the query of its redirect; returns its source's sign-ins and its principal.
+
+        Raises:
+            InvalidArgumentsError: the answer belongs to no pending sign-in, or is not the authorization server's.
+            ServiceUnavailableError: there is no token for it.
+        """
+        pending = self._pending.pop(answer.get("state", ""), None)
+        if pending is None or pending.ends_at <= time.monotonic():
+            raise InvalidArgumentsError(
+                "This sign-in was ended before, is too old, or was not started here; start again."
+            )
+        if pending.browser is not None and not hmac.compare_digest(pending.browser, browser or ""):
+            raise InvalidArgumentsError("This sign-in was started in another browser; start again in this one.")
+        server, signs = pending.server, pending.signs
+        issuer = answer.get("iss")
+        if issuer != server.issuer and (issuer is not None or server.sends_iss):
+            raise InvalidArgumentsError("This answer is not of the authorization server that was asked (iss).")
+        if "error" in answer:
+            code = error_code(answer["error"]) or "it does not say why"
+            raise InvalidArgumentsError(f"The authorization server refuses the sign-in ({code}).")
+        code = answer.get("code", "")
+        if not 0 < len(code) <= _MAX_CODE_CHARS:
+            raise InvalidArgumentsError("This answer has no code.")
+        form = {
+            "grant_type": "authorization_code",
+            "code": code,
+            "redirect_uri": pending.redirect_uri,
+            "code_verifier": pending.verifier,
+            "resource": server.resource,
+        }
+        try:
+            secret = await signs.client_secret(pending.client)
+            tokens = await ask_for_token(signs.http, server.token_endpoint, pending.client, secret, form)
+        except (OAuthFailedError, SecretUnavailableError) as error:
+            raise _failed(signs.source, error) from None
+        await signs.keep(pending.principal, new_sign_in(signs.url, server, pending.client, pending.scopes, tokens))
+        _log.info("signed in", source=signs.source, principal=pending.principal)
+        return signs, pending.principal
+
+    async def sign_out(self, source: str, principal: str) -> bool:
+        """Removes the sign-in of a principal; False if there was none.
+
+        Raises:
+            NotFoundError: no such source has OAuth.
+        """
+        return await self._named(source).forget(principal)
+
+    def _named(self, source: str) -> SourceSignIns:
+        signs = self._sources.get(source)
+        if signs is None:
+            names = ", ".join(self._sources) or "none"
+            raise NotFoundError(f'No source {one_line(source, 80)!r} has auth with type = "oauth"; with it: {names}.')
+        return signs
+
+    async def _begin(self, signs: SourceSignIns, principal: str, redirect_uri: str, browser: str | None) -> str:
+        try:
+            server = await signs.server()
+            scopes = await signs.scopes(principal, server.scopes, offline_access=server.offline_access)
+            client = await self._client(signs, server, redirect_uri, scopes)
+        except (OAuthFailedError, SecretUnavailableError) as error:
+            raise _failed(signs.source, error) from None
+        state, verifier = secrets.token_urlsafe(32), new_verifier()
+        ends_at = time.monotonic() + SIGN_IN_S
+        pending = _PendingSignIn(signs, principal, server, client, redirect_uri, verifier, scopes, browser, ends_at)
+        _put(self._pending, state, pending)
+        return authorization_url(
+            server, client, redirect_uri=redirect_uri, state=state, verifier=verifier, scopes=scopes
+        )
+
+    async def _client(
+        self, signs: SourceSignIns, server: "AuthorizationServer", redirect_uri: str, scopes: tuple[str, ...]
+    ) -> OAuthClient:
+        """The client for this redirect; registered once while the daemon runs."""
+        key = (signs.source, server.issuer, redirect_uri)
+        client = self._clients.get(key)
+        if client is None or (client.expires_at is not None and client.expires_at <= time.time()):
+            client = await find_client(signs.http, server, signs.auth, redirect_uri, scopes)
+            if signs.auth.client_id is None:
+                _put(self._clients, key, client)
+        return client
+
+
+def _put(kept: dict[Any, Any], key: Any, value: Any) -> None:
+    while len(kept) >= MAX_PENDING:
+        del kept[next(iter(kept))]
+    kept[key] = value
+
+
+def _failed(source: str, error: Exception) -> CallError:
+    _log.warning("a sign-in failed", source=source, reason=str(error))
+    return ServiceUnavailableError(f"No sign-in at {source}: {error}.", executed="no")

@@ -1,0 +1,126 @@
+"""What is kept of a sign-in, and what of it a person may read. Pure."""
+
+from typing import Final
+
+import msgspec
+
+from ...protocol.error_codes import PermissionDeniedError
+from ...tools import HEADER_VALUE, SecretUnavailableError
+
+DAEMON: Final = ":daemon"
+"""In place of a principal: the sign-in of the daemon itself. No principal has a name that begins with a colon."""
+MAX_TOKEN_CHARS: Final = 16 * 1024
+"""One token: longer ones do not fit into the headers that servers accept."""
+_ERRORS: Final = frozenset(
+    {
+        *("access_denied", "invalid_client", "invalid_grant", "invalid_request", "invalid_scope", "invalid_target"),
+        *("server_error", "temporarily_unavailable", "unauthorized_client", "unsupported_grant_type"),
+        *("unsupported_response_type", "invalid_redirect_uri", "invalid_client_metadata", "interaction_required"),
+        *("login_required", "consent_required", "unapproved_software_statement", "invalid_software_statement"),
+    }
+)
+"""The error codes of OAuth that messages repeat; another text could be a token."""
+
+
+class TokenUnavailableError(SecretUnavailableError):
+    """There is no token for a request; the message says why and what to do, without a token."""
+
+
+class OAuthFailedError(Exception):
+    """A server of OAuth cannot be used; the message says why, and names no token, code or secret."""
+
+
+class SignInNeededError(PermissionDeniedError):
+    """The caller has to sign in at a source, on the page at ``url``."""
+
+    def __init__(self, source: str, why: str, url: str) -> None:
+        self.source, self.url = source, url
+        message = f"{source} needs your own sign-in: {why}. Open {url} in your browser, and then call again."
+        details = {"sign_in": {"source": source, "url": url}}
+        super().__init__(message, executed="no", details=details, summary=f"no sign-in for {source}")
+
+
+class OAuthClient(msgspec.Struct, frozen=True):
+    """The daemon as a client of an authorization server."""
+
+    id: str
+    method: str
+    """``token_endpoint_auth_method``."""
+    secret: str | None = None
+    """None too if the secret is in the settings."""
+    expires_at: float | None = None
+    """When the secret expires."""
+
+    def __repr__(self) -> str:
+        return f"<OAuthClient {self.method}>"
+
+
+class SignIn(msgspec.Struct, frozen=True):
+    """A sign-in at the authorization server of a source: what is needed to send and renew its token."""
+
+    url: str
+    """Of the source's server: the token is sent to no other."""
+    issuer: str
+    token_endpoint: str
+    resource: str | None
+    client: OAuthClient
+    access_token: str
+    refresh_token: str | None
+    expires_at: float | None
+    lifetime_s: float | None
+    """Of the token, when it was new."""
+    scopes: tuple[str, ...]
+    """Those that were granted."""
+
+    def __repr__(self) -> str:
+        return f"<SignIn at {self.issuer}>"
+
+    @property
+    def secrets(self) -> list[str]:
+        """The texts that no one may read."""
+        return [text for text in (self.access_token, self.refresh_token, self.client.secret) if text]
+
+
+class TokenAnswer(msgspec.Struct, frozen=True):
+    """What a token endpoint grants."""
+
+    access_token: str
+    token_type: str
+    expires_in: float | None = None
+    refresh_token: str | None = None
+    scope: str | None = None
+
+    def __repr__(self) -> str:
+        return "<TokenAnswer>"
+
+
+def read_token_answer(body: bytes) -> TokenAnswer:
+    """The tokens of an answer.
+
+    Raises:
+        OAuthFailedError: there is no usable token in it.
+    """
+    try:
+        answer = msgspec.json.decode(body, type=TokenAnswer, strict=False)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        raise OAuthFailedError("its answer has no token") from None
+    if answer.token_type.lower() != "bearer":
+        raise OAuthFailedError("its token is not a bearer token, the only kind that MCP has")
+    for token in (answer.access_token, answer.refresh_token):
+        if token is not None and (len(token) > MAX_TOKEN_CHARS or not HEADER_VALUE.fullmatch(token)):
+            raise OAuthFailedError(f"its token is longer than {MAX_TOKEN_CHARS} characters, or has unusual ones")
+    return answer
+
+
+def oauth_error(body: bytes, status: int) -> str:
+    """The error of an answer, as a code of OAuth or the HTTP status."""
+    try:
+        code = msgspec.json.decode(body, type=dict[str, object]).get("error")
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        code = None
+    return error_code(code) or f"HTTP {status}"
+
+
+def error_code(code: object) -> str | None:
+    """The code of an error, if OAuth defines it."""
+    return code if isinstance(code, str) and code in _ERRORS else None

@@ -1,0 +1,90 @@
+"""The values that the store takes and returns for tasks of A2A."""
+
+from typing import NamedTuple
+
+import msgspec
+
+
+class A2AEvent(msgspec.Struct, frozen=True, gc=False):
+    """One event of a task."""
+
+    number: int
+    """Within its task, from 1, ascending."""
+    body: bytes
+    """JSON that is opaque to the store."""
+    partial: bool = False
+    """A piece of an answer, which is deleted once the task has ended."""
+
+
+class A2AMessageRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """The message that began a task."""
+
+    key: bytes
+    """The hash of its principal, toolset, agent, context and id."""
+    content: bytes
+    """The hash of what it says: a repeat has the same."""
+
+
+class A2ATaskRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A task of A2A, as it is stored."""
+
+    id: str
+    """The id of its detached call."""
+    principal: str
+    agent: str
+    context_id: str
+    state: str
+    """The state of A2A 1.0 that was last seen."""
+    changed_at: float
+    """When it entered the state, as a Unix time in seconds."""
+    ended: bool
+    """Whether the state is final."""
+    history: bytes
+    """JSON that is opaque to the store. Empty: not read; ``save`` leaves the stored one."""
+    last_event: int = 0
+    """The number of its last event."""
+    new_events: tuple[A2AEvent, ...] = ()
+    """Events to add; empty in what the store returns."""
+    message: A2AMessageRow | None = None
+    """Its first message, if the task is new; None in what the store returns."""
+    number: int = 0
+    """Set by the store: tasks in the order of their creation."""
+
+
+class A2ATaskQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """Which tasks of a principal and agent a page has: the newest first."""
+
+    principal: str
+    agent: str
+    context_id: str | None = None
+    state: str | None = None
+    changed_after: float | None = None
+    """A Unix time: only tasks that entered their state then or later."""
+    before: tuple[float, int] | None = None
+    """``changed_at`` and ``number`` of the last task of the page before."""
+    limit: int
+    max_bytes: int
+    """The most bytes of history on a page, unless its first task alone has more; a fuller page ends earlier."""
+    with_history: bool = True
+    """Whether the history is read; else it is empty."""
+
+
+class A2ATaskPage(NamedTuple):
+    """Some of a principal's tasks."""
+
+    rows: list[A2ATaskRow]
+    total: int
+    """The number of tasks on all pages."""
+    more: bool
+    """Whether there is a further page."""
+
+
+class A2AEarlier(NamedTuple):
+    """What is stored of a message that arrives."""
+
+    task_id: str | None
+    """The task that it began; None: the message is new."""
+    content: bytes
+    """As in ``A2AMessageRow``; empty if the message is new."""
+    conversation: bool
+    """Whether its principal has the conversation."""

@@ -1,0 +1,102 @@
+"""The SQL of searches in ended calls. Each function takes some tenths of a second at most."""
+
+import sqlite3
+from typing import Any, Final
+
+import msgspec
+
+from .audit_sql import COLUMNS, row
+from .store_rows import CallRow
+
+SCANNED_ROWS: Final = 20_000
+"""How many rows one search reads, newest first; the next search continues where it stopped."""
+PIECE_ROWS: Final = 1_000
+"""How many rows one query of a search reads: other readers of the store wait meanwhile. 20,000 rows with full arguments
+take above a second.
+"""
+MAX_CHILDREN: Final = 1_000
+
+
+class CallFilter(msgspec.Struct, frozen=True, kw_only=True):
+    """Which ended calls a search returns. Empty or None: all."""
+
+    principal: str | None = None
+    tool: str = ""
+    outcome: str = ""
+    """``ok``, an error code, or ``error`` for every code."""
+    session: str = ""
+    """The beginning of a session's label or id."""
+    text: str = ""
+    """A part of the id, the error or the recorded arguments; of ASCII letters the case is ignored."""
+    since: float | None = None
+    until: float | None = None
+    """The call started before this Unix time."""
+
+
+class CallPage(msgspec.Struct, frozen=True, kw_only=True):
+    """One page of a search."""
+
+    calls: list[CallRow]
+    """The newest first, in the order in which they ended."""
+    searched_to: float | None
+    """When the oldest row that was read started; None if the search read none."""
+    before: int | None
+    """Where the next page begins; None if there are no more rows."""
+
+
+_CONDITIONS: Final = {
+    "principal": "principal = :principal",
+    "tool": "tool = :tool",
+    "outcome": "(outcome = :outcome OR (:outcome = 'error' AND outcome != 'ok'))",
+    "session": "(substr(session_label, 1, length(:session)) = :session OR session_id = :session)",
+    "text": "instr(lower(id || ' ' || coalesce(message, '') || ' ' || coalesce(arguments, '')), lower(:text)) > 0",
+    "since": "started_at >= :since",
+    "until": "started_at < :until",
+}
+
+
+def search(
+    connection: sqlite3.Connection, wanted: CallFilter, before: int | None, limit: int, *, rows: int = SCANNED_ROWS
+) -> CallPage:
+    """Returns the calls of a filter that ended before the one with seq ``before``, among the next ``rows``."""
+    values: dict[str, Any] = {name: value for name, value in msgspec.structs.asdict(wanted).items() if value}
+    top = _first_below(connection, before)
+    if top is None:
+        return CallPage(calls=[], searched_to=None, before=None)
+    floor = top - rows
+    conditions = "".join(f" AND {_CONDITIONS[name]}" for name in values)
+    statement = (
+        f"SELECT seq, {', '.join(COLUMNS)} FROM call WHERE seq <= :top AND seq > :floor{conditions} "  # noqa: S608 - our own names
+        "ORDER BY seq DESC LIMIT :limit"
+    )
+    found = connection.execute(statement, {**values, "top": top, "floor": floor, "limit": limit}).fetchall()
+    last = found[-1][0] if len(found) == limit else floor + 1
+    oldest = connection.execute("SELECT started_at FROM call WHERE seq >= ? ORDER BY seq LIMIT 1", (last,)).fetchone()
+    more = _first_below(connection, last) is not None
+    return CallPage(
+        calls=[row(fields[1:]) for fields in found],
+        searched_to=oldest[0] if oldest else None,
+        before=last if more else None,
+    )
+
+
+def _first_below(connection: sqlite3.Connection, before: int | None) -> int | None:
+    """The seq of the newest call, or of the newest before a seq."""
+    (seq,) = connection.execute(
+        "SELECT max(seq) FROM call" if before is None else "SELECT max(seq) FROM call WHERE seq < ?",
+        () if before is None else (before,),
+    ).fetchone()
+    return None if seq is None else int(seq)
+
+
+_TREE = f"""
+SELECT {", ".join(COLUMNS)} FROM call
+WHERE seq > coalesce((SELECT max(seq) FROM call), 0) - {SCANNED_ROWS}
+  AND (id = :id OR substr(id, 1, length(:id) + 1) = :id || '/') AND (:principal IS NULL OR principal = :principal)
+ORDER BY started_at, seq LIMIT {MAX_CHILDREN + 1}
+"""  # noqa: S608 - our own names
+
+
+def call_tree(connection: sqlite3.Connection, call_id: str, principal: str | None) -> list[CallRow]:
+    """Returns a call and its descendants, in the order in which they started, among the newest ``SCANNED_ROWS``."""
+    return [row(fields) for fields in connection.execute(_TREE, {"id": call_id, "principal": principal})]

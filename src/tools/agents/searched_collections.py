@@ -1,0 +1,27 @@
+"""Which collections of documents a role searches: by the tools of ``knowledge`` in the session's toolset. Pure."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from ..tool_definition import Tool
+from .agent_definition import Role
+
+KNOWLEDGE_SOURCE: Final = "knowledge"
+"""``Tool.source`` of the tools of collections."""
+COLLECTION_PREFIX: Final = "knowledge_"
+"""The collection NAME is searched by the tool ``knowledge_NAME``."""
+RESERVED_COLLECTIONS: Final = frozenset({"add", "embed", "list", "remove"})
+"""The other tools of collections have these names after ``knowledge_``. No collection does."""
+
+
+def optional_searches(role: Role, tools: Mapping[str, Tool]) -> tuple[list[Tool], list[str]]:
+    """The tools that search the optional collections of a role, and a warning for each collection without one."""
+    searches, warnings = [], []
+    for name in role.optional_knowledge:
+        tool = tools.get(f"{COLLECTION_PREFIX}{name}")
+        if tool is not None and tool.source == KNOWLEDGE_SOURCE and name not in RESERVED_COLLECTIONS:
+            searches.append(tool)
+        else:
+            why = f"this session's toolset has no collection of this name ([knowledge.{name}] in toold.toml)"
+            warnings.append(f"role {role.name} cannot search the documents {name!r}: {why}")
+    return searches, warnings

@@ -1,0 +1,40 @@
+"""How the dashboard shows values."""
+
+import pytest
+from toold.dashboard import page_formats
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "shown"),
+    [(None, "–"), (9.94, "9.9 ms"), (12.4, "12 ms"), (3210, "3.2 s"), (245_000, "4 min 5 s"), (7_380_000, "2 h 3 min")],
+)
+def test_durations(milliseconds: float | None, shown: str) -> None:
+    """A duration has the unit in which people read it."""
+    assert page_formats.duration(milliseconds) == shown
+
+
+@pytest.mark.parametrize(
+    ("number", "shown"), [(0, "0 B"), (1023, "1023 B"), (3482, "3.4 KB"), (5 * 1024**4, "5120.0 GB")]
+)
+def test_sizes(number: int, shown: str) -> None:
+    """A size has a unit of powers of 1,024."""
+    assert page_formats.size(number) == shown
+
+
+def test_small_amounts_keep_two_digits() -> None:
+    """An amount below a tenth is not rounded to nothing."""
+    assert page_formats.money({"USD": 1234.5, "CNY": 0.00123}) == "0.0012 CNY, 1,234.50 USD"
+
+
+@pytest.mark.parametrize("unix", [None, 1e300, float("nan")])
+def test_no_time(unix: float | None) -> None:
+    """A missing or impossible time is a dash."""
+    assert page_formats.when(unix) == "–"
+
+
+def test_long_texts_are_cut_in_the_middle() -> None:
+    """The beginning and the end of a long text stay, and the page says how much is missing."""
+    shown = page_formats.block("a" * 20_000 + "b" * 20_000)
+    assert shown.startswith("aaa")
+    assert shown.endswith("bbb")
+    assert "… 20,000 characters …" in shown

@@ -1,0 +1,214 @@
+"""Signing in at a real authorization server: the daemon, each user, and a client by its credentials."""
+
+import asyncio
+import json
+import re
+from typing import Any
+
+import pytest
+from starlette.requests import Request
+from starlette.responses import JSONResponse, RedirectResponse, Response
+
+from .oauth_world import ROBOT_SECRET, OAuthWorld
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+def text(result: dict[str, Any]) -> str:
+    return json.dumps(result)
+
+
+async def test_the_daemon_signs_in_and_renews_its_token(oauth: OAuthWorld) -> None:
+    """Without a sign-in the source says what to do; many calls at the end of a token renew it once."""
+    assert "`toold sources login shared`" in await oauth.problem("shared", "needs a sign-in")
+    answer = await oauth.sign_in("olga")
+    assert answer.json() == {"source": "shared"}
+    await oauth.ready("shared")
+    assert "olga with [bound]" in text(await oauth.whoami("ann", "shared"))
+    oauth.grants.access.clear()  # the server rejects the token from now on
+    before = oauth.grants.refreshed
+    answers = await asyncio.gather(*(oauth.whoami("ann", "shared") for _ in range(5)))
+    assert ["olga with [bound]" in text(answer) for answer in answers] == [True] * 5
+    assert oauth.grants.refreshed == before + 1
+
+
+async def test_no_token_is_kept_or_shown_in_plain_text(oauth: OAuthWorld) -> None:
+    """Not in the state directory either, where the audit and the results are."""
+    await oauth.sign_in("olga")
+    await oauth.ready("shared")
+    await oauth.whoami("ann", "shared")
+    kept = b"".join(path.read_bytes() for path in (oauth.directory / "state").rglob("*") if path.is_file())
+    assert oauth.grants.issued
+    assert not [token for token in (*oauth.grants.issued, ROBOT_SECRET) if token.encode() in kept]
+
+
+async def test_each_user_signs_in_for_themselves(oauth: OAuthWorld) -> None:
+    """The error has a link that starts the sign-in of this caller; it works once, and in one browser."""
+    assert (await oauth.sign_in("olga", "own")).status_code == 200  # the daemon lists the tools
+    await oauth.ready("own")
+    for caller in ("ann", "bob"):
+        error = (await oauth.whoami(caller, "own"))["_meta"]["toold/error"]
+        assert error["code"] == "PERMISSION_DENIED", error
+        link = error["details"]["sign_in"]["url"]
+        assert link in error["message"]
+        page = await oauth.http.get(link)
+        assert caller in page.text
+        started = await oauth.http.post(link)
+        assert started.status_code == 303, started.text
+        answer = await oauth.agree(started.headers["location"], caller.upper())
+        ended = await oauth.http.get("/oauth/callback", params=answer)
+        assert "Signed in at own" in ended.text
+        assert (await oauth.http.get(link)).status_code == 404
+        assert f"{caller.upper()} with [bound]" in text(await oauth.whoami(caller, "own"))
+    assert "ANN with" in text(await oauth.whoami("ann", "own"))
+
+
+async def test_a_stolen_redirect_is_refused_in_another_browser(oauth: OAuthWorld) -> None:
+    """The address of the redirect is worthless without the cookie, and after its first use."""
+    await oauth.operator("POST", "/sources/own/logout?principal=token:ann")
+    await oauth.sign_in("olga", "own")
+    await oauth.ready("own")
+    error = (await oauth.whoami("ann", "own"))["_meta"]["toold/error"]
+    link = error["details"]["sign_in"]["url"]
+    answer = await oauth.agree((await oauth.http.post(link)).headers["location"], "MALLORY")
+    oauth.http.cookies.clear()
+    for _ in range(2):
+        assert (await oauth.http.get("/oauth/callback", params=answer)).status_code == 400
+    assert (await oauth.whoami("ann", "own"))["isError"] is True
+
+
+@pytest.mark.parametrize("change", [{"state": "guessed"}, {"iss": "https://evil.example"}, {"code": "stolen"}])
+async def test_a_forged_answer_signs_nobody_in(oauth: OAuthWorld, change: dict[str, str]) -> None:
+    """An unknown state, another issuer, another's code."""
+    answer = await oauth.agree(await oauth.link(), "olga")
+    assert (await oauth.operator("POST", "/login", answer | change)).status_code >= 400
+
+
+async def test_a_code_of_another_verifier_is_refused(oauth: OAuthWorld) -> None:
+    """PKCE: the code of one sign-in does not end another, as the authorization server checks."""
+    first = await oauth.agree(await oauth.link(), "olga")
+    second = await oauth.agree(await oauth.link(), "olga")
+    refused = await oauth.operator("POST", "/login", second | {"code": first["code"]})
+    assert "invalid_grant" in refused.text
+
+
+async def test_a_client_gets_tokens_by_its_credentials(oauth: OAuthWorld) -> None:
+    """And more scopes, if the server demands them; its secret goes to the configured issuer only."""
+    forms: list[dict[str, Any]] = []
+
+    async def metadata(_: Request) -> Response:
+        issuer = f"{oauth.url}/machine"
+        endpoints = {"authorization_endpoint": f"{issuer}/authorize", "token_endpoint": f"{issuer}/token"}
+        return JSONResponse(
+            {"issuer": issuer, **endpoints, "token_endpoint_auth_methods_supported": ["client_secret_post"]}
+        )
+
+    async def token(request: Request) -> Response:
+        form = dict(await request.form())
+        forms.append(form)
+        scopes = str(form.get("scope", "")).split()
+        return JSONResponse(
+            oauth.grants.issue("robot", scopes, None, str(form["resource"])).model_dump(exclude={"refresh_token"})
+        )
+
+    oauth.servers.overrides |= {
+        "/.well-known/oauth-authorization-server/machine": metadata,
+        "/machine/token": token,
+    }
+    await oauth.ready("machine")
+    assert "robot with [bound]" in text(await oauth.whoami("ann", "machine"))
+    assert forms[-1]["client_secret"] == ROBOT_SECRET
+    assert forms[-1]["resource"] == f"{oauth.url}/mcp"
+    forbidden = 'Bearer error="insufficient_scope", scope="write"'
+
+    async def demanding(request: Request) -> Response:
+        token = oauth.grants.access.get(request.headers.get("authorization", "").removeprefix("Bearer "))
+        if token is None or token.client_id != "robot":
+            return Response(status_code=503)
+        del oauth.servers.overrides["/mcp"]
+        return JSONResponse({}, 403, {"www-authenticate": forbidden})
+
+    oauth.servers.overrides["/mcp"] = demanding
+    while forms[-1]["scope"].split() != ["read", "write"]:
+        assert "robot with [bound]" in text(await oauth.whoami("ann", "machine"))
+
+
+async def test_hostile_metadata_and_registrations_are_refused(oauth: OAuthWorld) -> None:
+    """Redirects, private addresses, other issuers and endless answers: the sign-in fails with the reason."""
+
+    async def redirecting(_: Request) -> Response:
+        return RedirectResponse("https://evil.example/")
+
+    async def other_issuer(_: Request) -> Response:
+        endpoints = {"authorization_endpoint": f"{oauth.url}/authorize", "token_endpoint": f"{oauth.url}/token"}
+        return JSONResponse({"issuer": "https://evil.example", **endpoints})
+
+    async def other_server(_: Request) -> Response:
+        return JSONResponse({"resource": f"{oauth.url}/mcp", "authorization_servers": ["http://169.254.169.254"]})
+
+    async def other_resource(_: Request) -> Response:
+        return JSONResponse({"resource": "https://evil.example/mcp", "authorization_servers": [oauth.url]})
+
+    async def metadata_service(_: Request) -> Response:
+        return JSONResponse({"resource": f"{oauth.url}/mcp", "authorization_servers": ["https://169.254.169.254"]})
+
+    async def endless(_: Request) -> Response:
+        return Response(b"[" * (2 * 1024**2))
+
+    resource, server = "/.well-known/oauth-protected-resource/mcp", "/.well-known/oauth-authorization-server"
+    for path, override, expected in (
+        (server, redirecting, "redirects, which is refused"),
+        (server, other_issuer, "of another issuer"),
+        (server, endless, "sent more than 1 MiB"),
+        (resource, other_resource, "of another resource"),
+        (resource, other_server, "without encryption"),
+        (resource, metadata_service, "cloud metadata service"),
+    ):
+        oauth.servers.overrides[path] = override
+        refused = await oauth.operator("POST", "/sources/shared/login?redirect_uri=http://127.0.0.1:9/callback")
+        del oauth.servers.overrides[path]
+        assert refused.status_code == 503
+        assert expected in refused.text, (expected, refused.text)
+    oauth.servers.overrides["/register"] = endless
+    refused = await oauth.operator("POST", "/sources/shared/login?redirect_uri=http://127.0.0.1:10/callback")
+    del oauth.servers.overrides["/register"]
+    assert "sent more than 1 MiB" in refused.text
+    away = await oauth.operator("POST", "/sources/shared/login?redirect_uri=https://evil.example/")
+    assert away.status_code == 400
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "expected"),
+    [
+        (b"rubbish at-secret", 200, "cannot be renewed: its answer has no token"),
+        (b'{"error": "at-secret"}', 400, "refuses (HTTP 400)"),
+        (b'{"error": "invalid_grant"}', 400, "`toold sources login shared`"),
+    ],
+)
+async def test_a_failed_renewal_is_a_problem_of_the_source(
+    oauth: OAuthWorld, body: bytes, status: int, expected: str
+) -> None:
+    """With the reason and what to do; what the server sent is not repeated. A new sign-in repairs it."""
+
+    async def failing(_: Request) -> Response:
+        return Response(body, status)
+
+    await oauth.sign_in("olga")
+    await oauth.ready("shared")
+    oauth.servers.overrides["/token"] = failing
+    oauth.grants.access.clear()
+    problem = await oauth.problem("shared", expected)
+    assert "at-secret" not in problem
+    assert not re.search("(at|rt)-[0-9a-f]{8}", problem)
+    del oauth.servers.overrides["/token"]
+    await oauth.sign_in("olga")
+    await oauth.ready("shared")
+
+
+async def test_a_sign_out_removes_the_tokens(oauth: OAuthWorld) -> None:
+    """From then on no request has one."""
+    await oauth.sign_in("olga")
+    await oauth.ready("shared")
+    assert (await oauth.operator("POST", "/sources/shared/logout")).json() == {"removed": True}
+    await oauth.problem("shared", "needs a sign-in")
+    assert (await oauth.operator("POST", "/sources/nothing/logout")).status_code == 404
