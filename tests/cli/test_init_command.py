@@ -63,4 +63,4 @@ def test_every_commented_line_is_a_valid_setting(tmp_path: Path) -> None:
     for name in table.keys() - EXAMPLES - TABLES:
         assert getattr(loaded, name) == getattr(defaults, name), name
     assert table.keys() <= Settings.model_fields.keys()
-    assert set(loaded.sources) == {"crm", "files", "legal"}
+    assert set(loaded.sources) == {"crm", "files", "legal", "tracker"}

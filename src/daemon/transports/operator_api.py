@@ -148,11 +148,11 @@ async def _object(request: Request) -> dict[str, Any]:
     async for part in request.stream():
         read += part
         if len(read) > MAX_BODY_BYTES:
-            raise InvalidArgumentsError("the body is too long.")
+            raise InvalidArgumentsError("The body is too long.")
     try:
         return msgspec.json.decode(bytes(read), type=dict[str, Any])
     except msgspec.DecodeError:
-        raise InvalidArgumentsError("the body must be a JSON object.") from None
+        raise InvalidArgumentsError("The body must be a JSON object.") from None
 
 
 def _recent(request: Request) -> int:
