@@ -126,7 +126,7 @@ class SignInDesk:
             raise InvalidArgumentsError(f"{source} has the grant client_credentials: the daemon gets tokens by itself.")
         parts = urlsplit(redirect_uri)
         if parts.scheme != "http" or not is_confidential_url(redirect_uri) or len(redirect_uri) > 200:
-            raise InvalidArgumentsError("redirect_uri must be http:// on a loopback address.")
+            raise InvalidArgumentsError("The redirect_uri must be http:// on a loopback address.")
         return await self._begin(signs, DAEMON, redirect_uri, None)
 
     async def finish(self, answer: dict[str, str], browser: str | None) -> tuple[SourceSignIns, str]:
