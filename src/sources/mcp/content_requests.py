@@ -100,7 +100,8 @@ class ContentRequests:
     async def _collect(self, collector: EntryCollector, request: Any, field: str) -> None:
         cursor: str | None = None
         while True:
-            page = await self._session.request(request(params=PaginatedRequestParams(cursor=cursor)), _LIST_TIMEOUT_S)
+            params = PaginatedRequestParams(cursor=cursor)
+            page = await self._session.list_page(request(params=params), _LIST_TIMEOUT_S)
             cursor = collector.add_page(page.get(field), page.get("nextCursor"))
             if cursor is None:
                 return

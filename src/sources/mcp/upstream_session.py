@@ -36,7 +36,7 @@ from mcp_types import (
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import TypeAdapter, ValidationError
 
-from ...protocol.error_codes import CallError, ProviderError
+from ...protocol.error_codes import CallError, CallTimeoutError, ProviderError
 from ...protocol.mcp.mcp_result import METADATA_KEY
 from ...protocol.mcp.request_envelope import SERVER_KEY
 from ...protocol.trace_context import TRACEPARENT, current_traceparent
@@ -200,6 +200,22 @@ class UpstreamSession:
         exchange = UpstreamExchange(deadline=asyncio.get_running_loop().time() + seconds)
         with self._counting():
             return await self._send(request, exchange, None)
+
+    async def list_page(self, request: Any, seconds: float) -> dict[str, Any]:
+        """Sends the request of a page of a list, as ``request`` does, but a broken connection ends the session.
+
+        Raises:
+            CallError: there is no result; its cause is the SDK's error.
+        """
+        exchange = UpstreamExchange(deadline=asyncio.get_running_loop().time() + seconds)
+        try:
+            with self._counting():
+                return await self._send(request, exchange, None)
+        except CallError as error:
+            # Not by the code CONNECTION_CLOSED: servers also answer -32000 for other errors.
+            if exchange.broken and not isinstance(error, CallTimeoutError):
+                self.ended.set()
+            raise
 
     async def wait_idle(self, seconds: float) -> None:
         """Waits up to ``seconds`` for running calls, before the session ends."""
