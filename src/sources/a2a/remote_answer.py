@@ -16,6 +16,7 @@ from ...protocol.error_codes import ResultTooLargeError
 from ...protocol.tool_call import Json
 from ...tools import ToolOutput
 from ..content_blocks import read_answer
+from .remote_failures import unreadable
 
 _MEDIA: Final = ("image", "audio")
 
@@ -63,7 +64,12 @@ class RemoteAnswerState:
 
         Raises:
             ResultTooLargeError: the answer is too long.
+            ProviderError: the event is about another task.
         """
+        about = "" if isinstance(event, RemoteMessage) else event.id if isinstance(event, RemoteTask) else event.task_id
+        if about and self.task_id and about != self.task_id:
+            # Its answer may belong to another caller, and cancelling it would end work that this call did not begin.
+            raise unreadable(self._source, "it is about another task than the one that was asked for")
         if isinstance(event, RemoteMessage):
             self.message = event
             self.context_id = event.context_id or self.context_id

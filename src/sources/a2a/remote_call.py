@@ -116,6 +116,7 @@ class RemoteCall:
         """
         if self._sending is not None:
             sent = await self._sending
+            self.state.task_id = ""
             self.state.take(sent.event)
             if sent.stream is not None:
                 await sent.stream.close()
@@ -229,6 +230,7 @@ class RemoteCall:
                 await self._wait(attempt)
                 attempt += 1
         self._stream = sent.stream
+        self.state.task_id = ""  # an agent may continue in a new task
         self._take(sent.event)
         if isinstance(sent.event, RemoteMessage):
             await self.close()
