@@ -67,8 +67,12 @@ class DashboardData:
         except StoreError as error:
             raise ServiceUnavailableError(f"The audit cannot be read ({error.reason}); try again later.") from None
 
-    def tool_names(self) -> list[str]:
-        return sorted(tool.name for tool in self._view.registry.tools)
+    def tool_names(self, viewer: Viewer) -> list[str]:
+        catalog = self._router.catalog
+        if viewer.operator and viewer.toolsets is None:
+            return sorted(tool.name for tool in catalog.registry.tools)
+        usable = catalog.names if viewer.toolsets is None else viewer.toolsets
+        return sorted({name for toolset in usable for name in catalog.view(toolset).tools})
 
     async def cancel(self, viewer: Viewer, call_id: str) -> None:
         """Cancel a running call that the viewer sees.

@@ -14,6 +14,8 @@ class Viewer:
     principal: Principal
     secret: str
     """Of its browser session."""
+    toolsets: tuple[str, ...] | None = None
+    """The toolsets that its token permits; None: all."""
 
     @property
     def name(self) -> str:
@@ -44,6 +46,7 @@ class DashboardPort(Protocol):
     async def call_tree(self, call_id: str, sees: str | None) -> list[CallRow]:
         """An ended call and its ended descendants, in the order in which they started; empty if there is none."""
 
-    def tool_names(self) -> list[str]: ...
+    def tool_names(self, viewer: Viewer) -> list[str]:
+        """The sorted names of the tools that the viewer may use; of all tools for an operator without toolsets."""
 
     async def cancel(self, viewer: Viewer, call_id: str) -> None: ...

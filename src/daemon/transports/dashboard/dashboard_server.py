@@ -125,7 +125,7 @@ class DashboardServer:
         if session is None:
             return None
         access = self._by_hash(session.token_sha256)
-        return None if isinstance(access, AuthorizationDenied) else Viewer(access.principal, secret)
+        return None if isinstance(access, AuthorizationDenied) else Viewer(access.principal, secret, access.toolsets)
 
     def _page(self, endpoint: Endpoint) -> Callable[[Request], Awaitable[Response]]:
         """An endpoint for browsers that are signed in."""
@@ -284,7 +284,7 @@ class DashboardServer:
             problems=search.problems,
             outcomes=call_search_form.OUTCOMES,
             periods=call_search_form.PERIODS,
-            tools=self._data.tool_names(),
+            tools=self._data.tool_names(viewer),
             calls=rows,
             searched_to=page.searched_to,
             next_url=None if page.before is None else search.url(page.before),

@@ -52,6 +52,8 @@ class LiveFeed:
         self._pages: list[_LivePage] = []
         self._task: asyncio.Task[None] | None = None
         self._closed = False
+        self._failing: set[str | None] = set()
+        """The viewers for whom the last rendering failed."""
 
     def __repr__(self) -> str:
         return f"<LiveFeed pages={len(self._pages)}>"
@@ -67,11 +69,11 @@ class LiveFeed:
         page = _LivePage(viewer)
         self._pages.append(page)
         self._activity.watch(viewer.sees)
-        page.put("html", self._html(viewer))
-        page.put("seconds", _seconds(self._activity.seconds(viewer.sees)))
-        if self._task is None:
-            self._task = asyncio.create_task(self._run(), name="dashboard feed")
         try:
+            page.put("html", self._html(viewer))
+            page.put("seconds", _seconds(self._activity.seconds(viewer.sees)))
+            if self._task is None:
+                self._task = asyncio.create_task(self._run(), name="dashboard feed")
             while not self._closed:
                 await page.ready.wait()
                 page.ready.clear()
@@ -98,22 +100,36 @@ class LiveFeed:
 
     async def _run(self) -> None:
         tick = 0
-        shown: dict[str | None, bytes] = {}
+        shown: dict[str | None, bytes | None] = {}
         while True:
             await asyncio.sleep(INTERVAL_S)
             tick += 1
             if tick % TICKS_PER_SECOND == 0:
                 self._activity.end_second()
-            rendered: dict[str | None, bytes] = {}
+            rendered: dict[str | None, bytes | None] = {}
             for page in self._pages:
                 sees = page.viewer.sees
                 if sees not in rendered:
-                    rendered[sees] = self._html(page.viewer)
-                if rendered[sees] != shown.get(sees):
-                    page.put("html", rendered[sees])
+                    rendered[sees] = self._html_or_none(page.viewer)
+                html = rendered[sees]
+                if html is not None and html != shown.get(sees):
+                    page.put("html", html)
                 if tick % TICKS_PER_SECOND == 0:
                     page.put("seconds", _seconds(self._activity.seconds(sees)[-1:]))
             shown = rendered
+
+    def _html_or_none(self, viewer: Viewer) -> bytes | None:
+        """None if rendering fails: the pages keep what they show, and the next tick tries again."""
+        try:
+            html = self._html(viewer)
+        except Exception:  # noqa: BLE001 - one task serves all pages; it must not end
+            # Four lines a second would fill the log.
+            if viewer.sees not in self._failing:
+                _log.exception("the live part of the dashboard cannot be rendered")
+            self._failing.add(viewer.sees)
+            return None
+        self._failing.discard(viewer.sees)
+        return html
 
     def _html(self, viewer: Viewer) -> bytes:
         return self._render(viewer).encode(errors="replace")

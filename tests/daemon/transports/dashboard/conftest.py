@@ -53,6 +53,8 @@ class DashboardPort:
     url: str
     guest_token: str
     """Of a principal without the operator right."""
+    lean_token: str
+    """Of a principal that may use the toolset ``lean`` only."""
 
     def browser(self) -> Browser:
         """A browser that is not signed in."""
@@ -70,23 +72,25 @@ async def port(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Dashbo
     tokens: list[str] = []
 
     def add(book: TokenBook) -> TokenBook:
-        book, token = book.with_new("guest", time.time())
-        tokens.append(token)
+        for name, toolsets in (("guest", ()), ("lean", ("lean",))):
+            book, token = book.with_new(name, time.time(), toolsets=toolsets)
+            tokens.append(token)
         return book
 
     change_tokens(state, add)
     async with Simulator() as simulator:
         env = simulated_environment(state, simulator)
         async with running(load_settings({}, env=env, cwd=state.parent)) as daemon:
-            yield DashboardPort(daemon, f"http://127.0.0.1:{daemon.http.port}", tokens[0])
+            yield DashboardPort(daemon, f"http://127.0.0.1:{daemon.http.port}", *tokens)
 
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def browser(port: DashboardPort) -> AsyncIterator[Browser]:
-    """Signed in as the operator."""
+    """Signed in as the operator, by a link: the tests together would exceed the limit of sign-in attempts."""
+    assert port.daemon.http_host.dashboard is not None
     browser = port.browser()
     async with browser.http:
-        assert (await browser.sign_in(TOKEN)).status_code == 303
+        assert (await browser.http.get(port.daemon.http_host.dashboard.sign_in_link())).status_code == 303
         yield browser
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from urllib.parse import quote
@@ -37,6 +38,8 @@ async def running_chat(
 
 async def test_a_running_call_is_shown_and_cancelled(port: DashboardPort, browser: Browser) -> None:
     """Its page and the page Now show it; Cancel ends it with CANCELLED, and the action is in the audit."""
+    await port.daemon.store.flush()
+    earlier = (await browser.page("/ui/calls?tool=dashboard:cancel")).count("dashboard:cancel</a>")
     async with running_chat(port) as (call_id, task):
         assert f'id="call-{call_id}"' in await browser.page("/ui/now")
         assert "Running for" in await browser.page(f"/ui/calls/{call_id}")
@@ -49,7 +52,7 @@ async def test_a_running_call_is_shown_and_cancelled(port: DashboardPort, browse
     assert again.headers["toold-problem"] == "This call is not running; it may have ended."
     await port.daemon.store.flush()
     shown = await browser.page("/ui/calls?tool=dashboard:cancel")
-    assert shown.count("dashboard:cancel</a>") == 2
+    assert shown.count("dashboard:cancel</a>") == earlier + 2
 
 
 async def test_others_calls_are_hidden(port: DashboardPort, guest: Browser) -> None:
@@ -89,6 +92,20 @@ async def test_wrong_fields_are_said_and_ignored(browser: Browser) -> None:
     page = await browser.page(f"/ui/calls?text={'x' * 5000}&outcome=maybe&within=1&before=-7")
     assert "text: at most 200 characters" in page
     assert page.count("an unknown value; this field is ignored") == 2
+
+
+async def test_the_form_suggests_the_tools_that_the_token_permits(port: DashboardPort, browser: Browser) -> None:
+    """A token with toolsets gets the names of their tools only; the operator gets those of all tools."""
+    lean = port.browser()
+    async with lean.http:
+        await lean.sign_in(port.lean_token)
+        suggested = re.findall(r'<option value="([^"]+)">', (await lean.page("/ui/calls")).split("</datalist>")[0])
+    catalog = port.daemon.router.catalog
+    assert suggested == sorted(catalog.view("lean").tools)
+    every = sorted(tool.name for tool in catalog.registry.tools)
+    assert suggested != every
+    page = await browser.page("/ui/calls")
+    assert re.findall(r'<option value="([^"]+)">', page.split("</datalist>")[0]) == every
 
 
 async def test_the_page_of_a_call_has_its_children(port: DashboardPort, browser: Browser) -> None:
