@@ -69,6 +69,10 @@ class ClientStreams:
             self._followers.add(client.follower)
             self._clients[key] = client
             self._expire_later(key, client)
+        else:
+            # Its rights are those of its newest token: an older one may expire, or be revoked, later or sooner.
+            client.access = access
+            client.follower.principal = access.principal
         return client
 
     async def listen(

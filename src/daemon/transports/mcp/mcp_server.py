@@ -48,6 +48,7 @@ from ...resource_host import ResourceHost
 from ..http_intake import HttpIntake
 from ..http_io import EventStream, read_headers, send_json, send_rpc_refusal
 from ..request_guard import METHODS, RequestRefused, admit, no_such_toolset
+from .ended_clients import EndedClients
 from .mcp_caller import (
     RESULT_TEXT_HEADER,
     SESSION_HEADER,
@@ -105,6 +106,7 @@ class McpServer:
         self._authenticate = authenticate
         self.metadata = metadata
         """Maps a toolset or None to the URL of its OAuth metadata; to None without an issuer."""
+        self._ended = EndedClients()
         tasks = McpTasks(router)
         self._calls = McpCalls(router, tasks)
         self._methods = McpMethods(router, self._calls, tasks, instructions, resources.methods, resources.followers)
@@ -174,8 +176,11 @@ class McpServer:
         if toolset not in (usable := access.usable_toolsets(names)):
             return no_such_toolset(toolset, usable, access, metadata)
         label = headers.get(SESSION_HEADER)
-        if label is not None and headers.get(VERSION_HEADER) not in STATELESS and not is_label(label):
-            return RequestRefused(404, f"The {SESSION_HEADER} is unknown; send initialize again.")
+        if label is not None and headers.get(VERSION_HEADER) not in STATELESS:
+            if not is_label(label):
+                return RequestRefused(404, f"The {SESSION_HEADER} is unknown; send initialize again.")
+            if (access.principal.name, label) in self._ended:
+                return RequestRefused(404, f"The {SESSION_HEADER} was ended by DELETE; send initialize again.")
         return _Post(access, toolset, headers, receive, send, admitted.streams, [])
 
     async def _serve_client(self, method: str, post: _Post) -> None:
@@ -185,6 +190,7 @@ class McpServer:
             message = "GET and DELETE need the Mcp-Session-Id of initialize; 2026-07-28 has subscriptions/listen."
             await _refuse(post.send, RequestRefused(405, message, (("allow", METHODS),)))
         elif method == "DELETE":
+            self._ended.add(post.access.principal.name, label)
             self._methods.streams.end(post.access.principal.name, label)
             await send_json(post.send, b"", 200)
         else:

@@ -53,6 +53,24 @@ async def test_get_and_delete(connect: Connect, daemon: Daemon) -> None:
         assert (answer.status_code, answer.headers["allow"]) == (405, "POST, GET, DELETE")
 
 
+@pytest.mark.parametrize("revision", ["2025-11-25", "2025-06-18", "2025-03-26"])
+async def test_an_ended_label_gets_404(connect: Connect, daemon: Daemon, revision: str) -> None:
+    """After DELETE, as the specification requires; other clients go on."""
+    client = connect(daemon, revision)
+    labels = []
+    for _ in range(2):
+        opening = await client.ask("initialize", {"protocolVersion": revision})
+        labels.append({"mcp-session-id": opening.headers["mcp-session-id"]})
+    ended, other = labels
+    version = {"mcp-protocol-version": revision}
+    assert (await client.http.delete("/mcp", headers=ended | version)).status_code == 200
+    answer = await client.ask("tools/list", headers=ended)
+    assert answer.status_code == 404
+    assert "was ended by DELETE; send initialize again" in answer.text
+    assert (await client.http.delete("/mcp", headers=ended | version)).status_code == 404
+    assert (await client.ask("tools/list", headers=other)).status_code == 200
+
+
 async def test_foreign_pages(connect: Connect, daemon: Daemon) -> None:
     """Pages of other sites are rejected, as on the WebSocket port, and so are rebound names."""
     http = connect(daemon).http

@@ -1,0 +1,36 @@
+"""The labels that clients of the revisions with ``initialize`` have ended by DELETE: requests with them get 404.
+
+Kept in memory, and bounded: a label that is forgotten is accepted again, as after a restart (decision 30).
+"""
+
+from typing import Final
+
+MAX_ENDED: Final = 1_000
+"""Labels of one principal; the ones that ended first are forgotten."""
+MAX_PRINCIPALS: Final = 1_000
+
+
+class EndedClients:
+    """The ended labels of each principal: no principal can end a label of another, or make it forgotten early."""
+
+    def __init__(self) -> None:
+        # Dictionaries keep the order in which labels ended, and principals last ended one.
+        self._ended: dict[str, dict[str, None]] = {}
+
+    def __repr__(self) -> str:
+        return f"<EndedClients of {len(self._ended)} principals>"
+
+    def __contains__(self, key: tuple[str, str]) -> bool:
+        """``key``: the names of the principal, and its label."""
+        principal, label = key
+        return label in self._ended.get(principal, ())
+
+    def add(self, principal: str, label: str) -> None:
+        """The client has ended."""
+        labels = self._ended.pop(principal, {})
+        labels[label] = None
+        self._ended[principal] = labels
+        if len(labels) > MAX_ENDED:
+            del labels[next(iter(labels))]
+        if len(self._ended) > MAX_PRINCIPALS:
+            del self._ended[next(iter(self._ended))]
