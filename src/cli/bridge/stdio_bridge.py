@@ -32,9 +32,9 @@ from ...protocol.json_rpc import (
     RpcReply,
     RpcRequest,
 )
-from ...protocol.mcp.catalog_result import CATALOG_METHODS, FOLLOWING_METHODS
+from ...protocol.mcp.catalog_result import ASKING_METHODS, CATALOG_METHODS, FOLLOWING_METHODS, catalog_answer
 from ...protocol.mcp.input_rounds import read_round
-from ...protocol.mcp.mcp_call import parse_call, request_error
+from ...protocol.mcp.mcp_call import parse_call, parse_method_call, request_error
 from ...protocol.mcp.mcp_result import call_result, discover_result, empty_result, initialize_result, list_result
 from ...protocol.mcp.mcp_revision import DEFAULT_REVISION, McpRevision, negotiated
 from ...protocol.mcp.request_envelope import RequestEnvelope, client_of, stdio_envelope
@@ -110,6 +110,8 @@ class StdioBridge:
             **dict.fromkeys(CATALOG_METHODS, self._resources.answer),
             "subscriptions/listen": self._subscriptions.listen,
         }
+        for methods in (handshake, stateless):
+            methods.update(dict.fromkeys(ASKING_METHODS, self._call_method))
         self._methods: Mapping[bool, Mapping[str, _Method]] = {False: handshake, True: stateless}
 
     def __repr__(self) -> str:
@@ -251,17 +253,43 @@ class StdioBridge:
         return list_result(await _shown(infos, envelope.revision), None, envelope.revision)
 
     async def _call(self, request: RpcRequest, envelope: RequestEnvelope) -> Any:
-        stateless = envelope.revision.stateless
-        call = parse_call(request, uuid4().hex, 0, answers=envelope.answers if stateless else self._answers)
-        following = read_round(request.params) if stateless else None
+        call = parse_call(request, uuid4().hex, 0, answers=self._answers_in(envelope))
         if isinstance(call, MessageProblem):
             return call
+        await self._wait_for_roots()
+        result = await self._asking(call, request, envelope)
+        if not isinstance(result, ToolResult):
+            return result
+        if call.name in self._typed:
+            result = msgspec.structs.replace(result, typed=True)
+        return request_error(result.error, envelope.revision) or call_result(result, envelope.revision)
+
+    async def _call_method(self, request: RpcRequest, envelope: RequestEnvelope) -> Any:
+        """Calls a method about resources or prompts during which a server may ask."""
+        call = parse_method_call(request, uuid4().hex, 0, answers=self._answers_in(envelope))
+        if isinstance(call, MessageProblem):
+            return call
+        result = await self._asking(call, request, envelope)
+        if not isinstance(result, ToolResult):
+            return result
+        return catalog_answer(call.name, call.arguments, result, envelope.revision)
+
+    def _answers_in(self, envelope: RequestEnvelope) -> tuple[str, ...]:
+        return envelope.answers if envelope.revision.stateless else self._answers
+
+    async def _asking(
+        self, call: ToolCall, request: RpcRequest, envelope: RequestEnvelope
+    ) -> ToolResult | dict[str, Any] | MessageProblem:
+        """Makes a call, or continues it; returns its result, or that of a round that asks."""
+        stateless = envelope.revision.stateless
+        following = read_round(request.params) if stateless else None
         if isinstance(following, MessageProblem):
             return following
-        await self._wait_for_roots()
         result: ToolResult | None
         if stateless and call.answers:
-            waiting = RoundCall() if following is None else self._rounds.take(following, call)
+            waiting = (
+                RoundCall() if following is None or following.state is None else self._rounds.take(following, call)
+            )
             if isinstance(waiting, MessageProblem):
                 return waiting
             # Progress is reported in the first round only: its token is not valid any longer.
@@ -277,15 +305,13 @@ class StdioBridge:
         else:
             async with progress_reports(self._lines, envelope.progress_token) as on_progress:
                 result = await self._call_task(call, on_progress, self._requests.ask)
-        if call.name in self._typed:
-            result = msgspec.structs.replace(result, typed=True)
-        return request_error(result.error) or call_result(result, envelope.revision)
+        return result
 
     def _call_task(
         self, call: ToolCall, on_progress: OnProgress | None, on_question: OnQuestion
     ) -> asyncio.Task[ToolResult]:
         task = asyncio.ensure_future(self._link.call(call, on_progress, on_question))
-        if call.name in self._read_only:
+        if call.name in self._read_only or call.name in ASKING_METHODS:
             self._read_only_calls.add(task)
             task.add_done_callback(self._read_only_calls.discard)
         return task

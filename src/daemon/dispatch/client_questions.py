@@ -13,7 +13,12 @@ from typing import Final
 
 import msgspec
 
-from ...protocol.questions.client_question import ClientQuestion, QuestionKind, QuestionRefusedError
+from ...protocol.questions.client_question import (
+    ClientQuestion,
+    QuestionKind,
+    QuestionRefusedError,
+    UndeclaredCapabilityError,
+)
 from ...protocol.questions.question_answer import InvalidAnswerError, read_answer, refused_answer
 from ...protocol.questions.question_table import OpenQuestion, QuestionTable
 from ...protocol.tool_call import Json, Principal
@@ -76,7 +81,7 @@ class ClientQuestions:
         if root.answered or call.answered or call.end_reason is not None:
             raise QuestionRefusedError("The call has ended, so no client can be asked.")
         if question.kind not in root.request.answers:
-            raise QuestionRefusedError(cannot_answer(question))
+            raise UndeclaredCapabilityError(cannot_answer(question), question.kind)
         principal = root.session.principal.name
         refusal = self._table.refusal(root.id, principal)
         if refusal is not None:

@@ -7,6 +7,7 @@ import msgspec
 from ..error_codes import ErrorCode
 from ..json_rpc import INTERNAL_ERROR, INVALID_PARAMS, RESOURCE_NOT_FOUND, MessageProblem
 from ..tool_call import ToolResult
+from .mcp_call import missing_capability
 from .mcp_result import CACHE, error_text, with_result_type
 from .mcp_revision import McpRevision
 
@@ -14,6 +15,8 @@ _READ: Final = "resources/read"
 _CACHED: Final = ("resources/list", "resources/templates/list", "prompts/list")
 CATALOG_METHODS: Final = (*_CACHED, _READ, "prompts/get", "completion/complete")
 """The methods about resources and prompts, of every revision."""
+ASKING_METHODS: Final = (_READ, "prompts/get")
+"""Those during which a server may ask its client; ``tools/call`` is the third such method."""
 FOLLOWING_METHODS: Final = ("resources/subscribe", "resources/unsubscribe", "logging/setLevel")
 """The methods that change what a client follows, of the revisions with ``initialize``."""
 _UNCACHED: Final = {"ttlMs": 0, "cacheScope": "private"}
@@ -34,6 +37,9 @@ def catalog_answer(
 ) -> dict[str, Any] | MessageProblem:
     """Returns the result of a call of a method, or its JSON-RPC error: no result of these methods is an error."""
     error = result.error
+    missing = missing_capability(error, revision)
+    if missing is not None:
+        return missing
     if error is not None:
         code = INVALID_PARAMS if error.code in _OF_PARAMETERS else INTERNAL_ERROR
         data: dict[str, Any] = msgspec.to_builtins(error)

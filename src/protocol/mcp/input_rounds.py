@@ -18,9 +18,10 @@ CallT = TypeVar("CallT")
 
 
 class InputRound(msgspec.Struct, frozen=True):
-    """What a repeated call brings."""
+    """What a call brings besides its arguments."""
 
-    state: str
+    state: str | None
+    """The state of the call that it repeats; None: it is a new call, which brings the answers to its questions."""
     responses: Mapping[str, Any]
     """By the ids of the questions. Others are ignored, as the specification requires."""
 
@@ -49,10 +50,10 @@ class ParkedCalls(Generic[CallT]):
         """Parks a call under a state that cannot be guessed."""
         self._parked[state] = parked
 
-    def take(self, state: str, owner: str, name: str, arguments: Any) -> CallT | MessageProblem:
+    def take(self, state: str | None, owner: str, name: str, arguments: Any) -> CallT | MessageProblem:
         """Returns the call with this state, if its own caller repeats it. A state is good for one round."""
-        parked = self._parked.get(state)
-        if parked is None or parked.owner != owner:
+        parked = None if state is None else self._parked.get(state)
+        if state is None or parked is None or parked.owner != owner:
             return UNKNOWN_STATE
         if (parked.name, parked.arguments) != (name, arguments):
             message = (
@@ -75,11 +76,11 @@ UNKNOWN_STATE: Final = MessageProblem(
 
 
 def read_round(params: Mapping[str, Any]) -> InputRound | MessageProblem | None:
-    """Reads the round of a call; None if it is the first one. Responses without a state belong to no call."""
+    """Reads the round of a call; None if it is a new one without answers."""
     state, responses = params.get("requestState"), params.get("inputResponses", {})
-    if state is None:
+    if state is None and "inputResponses" not in params:
         return None
-    if not isinstance(state, str):
+    if state is not None and not isinstance(state, str):
         return MessageProblem(INVALID_PARAMS, "params.requestState must be a string.")
     if not isinstance(responses, dict):
         return MessageProblem(INVALID_PARAMS, "params.inputResponses must be an object.")

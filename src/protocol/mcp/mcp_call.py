@@ -3,16 +3,22 @@
 import math
 from typing import Any, Final
 
-from msgspec.structs import replace
+import msgspec
 
 from ..error_codes import ErrorCode, ToolError
 from ..frames import canonical_tool_name
-from ..json_rpc import INVALID_PARAMS, MessageProblem, RpcRequest
+from ..json_rpc import INVALID_PARAMS, MISSING_CLIENT_CAPABILITY, MessageProblem, RpcRequest
+from ..questions.client_question import REQUIRED_KEY, required_capabilities
 from ..tool_call import Progress, RequestId, ToolCall
 from ..trace_context import TRACEPARENT, usable_traceparent
+from .mcp_revision import McpRevision
 
 TIMEOUT_KEY: Final = "toold/timeout_ms"
 """The key in a request's ``_meta`` for ``timeout_ms`` of ``call_tool``."""
+
+
+_NOT_ARGUMENTS: Final = frozenset({"_meta", "requestState", "inputResponses"})
+"""Parameters about the request, and those of a round: all rounds of a call have the same arguments."""
 
 
 def parse_call(
@@ -33,15 +39,22 @@ def parse_call(
     if arguments is not None and not isinstance(arguments, dict):
         return MessageProblem(INVALID_PARAMS, "params.arguments must be an object or absent.")
     call = _call(request, call_id, canonical_tool_name(name), arguments or {}, size, traceparent)
-    return replace(call, answers=answers) if answers and isinstance(call, ToolCall) else call
+    return msgspec.structs.replace(call, answers=answers) if answers and isinstance(call, ToolCall) else call
 
 
 def parse_method_call(
-    request: RpcRequest, call_id: RequestId, size: int, traceparent: str | None = None
+    request: RpcRequest,
+    call_id: RequestId,
+    size: int,
+    traceparent: str | None = None,
+    answers: tuple[str, ...] = (),
 ) -> ToolCall | MessageProblem:
-    """Parses a request whose method is called as a tool is: its parameters are the arguments."""
-    arguments = {name: value for name, value in request.params.items() if name != "_meta"}
-    return _call(request, call_id, request.method, arguments, size, traceparent)
+    """Parses a request whose method is called as a tool is: its parameters are the arguments. ``answers`` as for
+    ``parse_call``.
+    """
+    arguments = {name: value for name, value in request.params.items() if name not in _NOT_ARGUMENTS}
+    call = _call(request, call_id, request.method, arguments, size, traceparent)
+    return msgspec.structs.replace(call, answers=answers) if answers and isinstance(call, ToolCall) else call
 
 
 def _call(
@@ -65,13 +78,25 @@ def _call(
     )
 
 
-def request_error(error: ToolError | None) -> MessageProblem | None:
-    """Returns the JSON-RPC error if the specification requires one instead of a tool result: for an unknown tool. All
-    other errors are results, for the model to read.
+def request_error(error: ToolError | None, revision: McpRevision) -> MessageProblem | None:
+    """Returns the JSON-RPC error if the specification requires one instead of a tool result: for an unknown tool, and
+    in the stateless revisions for a capability that the client has not declared. All other errors are results, for the
+    model to read.
     """
     if error is None or error.code != ErrorCode.TOOL_NOT_FOUND:
-        return None
+        return missing_capability(error, revision)
     return MessageProblem(INVALID_PARAMS, error.message, error)
+
+
+def missing_capability(error: ToolError | None, revision: McpRevision) -> MessageProblem | None:
+    """Returns the JSON-RPC error for a call that failed because its client has not declared a capability (decision
+    123); None for other errors, and in the revisions that have no such error.
+    """
+    required = None if error is None or not revision.stateless else required_capabilities(error.details)
+    if error is None or required is None:
+        return None
+    data: dict[str, Any] = {**msgspec.to_builtins(error), REQUIRED_KEY: required}
+    return MessageProblem(MISSING_CLIENT_CAPABILITY, error.message, data)
 
 
 def _is_duration(value: object) -> bool:

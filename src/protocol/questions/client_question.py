@@ -36,8 +36,26 @@ _SAMPLING_FIELDS: Final = (
 """``includeContext`` is not passed on: the contexts of other servers are not for this one. Nor is ``metadata``."""
 
 
+REQUIRED_KEY: Final = "requiredCapabilities"
+"""The key in an error's ``details`` for the capabilities that a client would have to declare, as in MCP's error."""
+_CAPABILITIES: Final[Mapping[QuestionKind, dict[str, Any]]] = {
+    "form": {"elicitation": {"form": {}}},
+    "url": {"elicitation": {"url": {}}},
+    "sampling": {"sampling": {}},
+    "sampling_tools": {"sampling": {"tools": {}}},
+    "roots": {"roots": {}},
+}
+
+
 class QuestionRefusedError(ToolExecutionError):
     """A question was not asked, or not answered; the message says why."""
+
+
+class UndeclaredCapabilityError(QuestionRefusedError):
+    """A question was not asked, since the client has not declared that it answers such questions."""
+
+    def __init__(self, message: str, kind: "QuestionKind") -> None:
+        super().__init__(message, details={REQUIRED_KEY: _CAPABILITIES[kind]})
 
 
 class ClientQuestion(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -68,6 +86,12 @@ def kinds_declared(capabilities: object) -> tuple[QuestionKind, ...]:
     if isinstance(capabilities.get("roots"), Mapping):
         kinds.add("roots")
     return known_kinds(kinds)
+
+
+def required_capabilities(details: object) -> dict[str, Any] | None:
+    """Returns the capabilities that the details of an ``UndeclaredCapabilityError`` name; None for other details."""
+    required = details.get(REQUIRED_KEY) if isinstance(details, Mapping) and len(details) == 1 else None
+    return required if required in _CAPABILITIES.values() else None
 
 
 def known_kinds(names: object) -> tuple[QuestionKind, ...]:

@@ -39,6 +39,15 @@ def read_answer(question: ClientQuestion, result: object) -> dict[str, Json]:
         raise InvalidAnswerError(f"The client's answer to {question.method} is invalid: {error}.") from None
 
 
+def fits(question: ClientQuestion, result: object) -> bool:
+    """Whether an answer fits the question."""
+    try:
+        read_answer(question, result)
+    except InvalidAnswerError:
+        return False
+    return True
+
+
 def refused_answer(question: ClientQuestion, error: object) -> QuestionRefusedError:
     """Returns the error for a client that answered a question with an error of JSON-RPC."""
     message = error.get("message") if isinstance(error, Mapping) else None

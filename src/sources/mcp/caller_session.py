@@ -80,7 +80,12 @@ class CallerSessions:
         return await self._run(open_session, call, context, seconds)
 
     async def ask(
-        self, open_session: OpenSession, ask: ContentQuestion, context: ToolContext, seconds: float
+        self,
+        open_session: OpenSession,
+        ask: ContentQuestion,
+        context: ToolContext,
+        seconds: float,
+        questions: CallQuestions,
     ) -> tuple[dict[str, Any], ValueMask]:
         """The answer to a question about resources or prompts, and what hides the credential in it.
 
@@ -88,10 +93,11 @@ class CallerSessions:
             CallError: there is no answer. No error contains the credential.
         """
 
-        async def request(session: "UpstreamSession", left: float, _: ValueMask) -> dict[str, Any]:
+        async def request(session: "UpstreamSession", left: float, mask: ValueMask) -> dict[str, Any]:
             from .content_requests import ContentRequests  # noqa: PLC0415 - needs the SDK
 
-            return await ask(ContentRequests(self._source, session, _NO_EVENTS), left)
+            questions.hide(mask.value)
+            return await ask(ContentRequests(self._source, session, _NO_EVENTS, questions), left)
 
         return await self._run(open_session, request, context, seconds)
 

@@ -35,7 +35,8 @@ from ...protocol.terminal_text import one_line
 from ..source import SourceNote
 from ..source_content import Entry, SourceEvents
 from .content_listing import EntryCollector, bounded_completion, is_prompt_result, is_read_result
-from .upstream_session import UpstreamSession
+from .upstream_questions import CallQuestions
+from .upstream_session import MakeRequest, UpstreamSession
 
 _LIST_TIMEOUT_S: Final = 30.0
 """For each page of a list."""
@@ -64,7 +65,11 @@ class ListedContent:
 class ContentRequests:
     """Sends the requests of one session."""
 
-    def __init__(self, source: str, session: UpstreamSession, events: SourceEvents) -> None:
+    def __init__(
+        self, source: str, session: UpstreamSession, events: SourceEvents, questions: CallQuestions | None = None
+    ) -> None:
+        """``questions``: asks what the server wants to know during a request of a client; None: it cannot ask."""
+        self._questions = questions
         self._source = source
         self._session = session
         self._events = events
@@ -112,9 +117,13 @@ class ContentRequests:
         Raises:
             CallError: there is no result; NotFoundError if the server has no such resource.
         """
-        request = ReadResourceRequest(params=ReadResourceRequestParams(uri=uri))
+
+        def make(responses: dict[str, Any] | None, state: str | None) -> ReadResourceRequest:
+            params = ReadResourceRequestParams(uri=uri, input_responses=responses, request_state=state)
+            return ReadResourceRequest(params=params)
+
         try:
-            result = await self._session.request(request, seconds)
+            result = await self._request(make, seconds)
         except (InvalidArgumentsError, ProviderError) as error:
             if _is_unknown(error):
                 raise NotFoundError(f"{self._source} has no resource {uri[:200]!r}.") from error
@@ -127,8 +136,14 @@ class ContentRequests:
         Raises:
             CallError: there is no result.
         """
-        request = GetPromptRequest(params=GetPromptRequestParams(name=name, arguments=dict(arguments)))
-        result = await self._session.request(request, seconds)
+
+        def make(responses: dict[str, Any] | None, state: str | None) -> GetPromptRequest:
+            params = GetPromptRequestParams(
+                name=name, arguments=dict(arguments), input_responses=responses, request_state=state
+            )
+            return GetPromptRequest(params=params)
+
+        result = await self._request(make, seconds)
         return self._checked(result, valid=is_prompt_result(result))
 
     async def complete(self, params: Mapping[str, Any], seconds: float) -> dict[str, Any]:
@@ -146,9 +161,15 @@ class ContentRequests:
         completion = bounded_completion(result := await self._session.request(request, seconds))
         return self._checked(completion or result, valid=completion is not None)
 
+    async def _request(self, make: MakeRequest, seconds: float) -> dict[str, Any]:
+        """The result of a method during which MCP lets servers ask."""
+        if self._questions is None:
+            return await self._session.request(make(None, None), seconds)
+        return await self._session.asking_request(make, seconds, self._questions)
+
     def _checked(self, result: dict[str, Any], *, valid: bool) -> dict[str, Any]:
         if result.get("resultType") == "input_required":
-            raise ProviderError(f"{self._source} asks for input, which is supported for calls of its tools only.")
+            raise ProviderError(f"{self._source} asks for input during a request in which MCP does not allow it.")
         if not valid:
             raise ProviderError(f"{self._source}'s answer is not valid MCP.")
         kept = {key: value for key, value in result.items() if key not in _OF_THE_HOP}

@@ -319,11 +319,14 @@ class McpSource:
         Raises:
             CallError: the server's error, or the reason why it could not be called.
         """
-        questions = CallQuestions(
-            self._name, self._settings.sampling, context, self._secrets.redact, self._settings.sampling_budget
-        )
+        questions = self._questions_of(context)
         with questions.named_in_error():
             return await self._call(tool, arguments, context, questions)
+
+    def _questions_of(self, context: ToolContext) -> CallQuestions:
+        """The questions of the server during one call."""
+        settings = self._settings
+        return CallQuestions(self._name, settings.sampling, context, self._secrets.redact, settings.sampling_budget)
 
     async def _call(
         self, tool: str, arguments: dict[str, Any], context: ToolContext, questions: CallQuestions
@@ -388,15 +391,23 @@ class McpSource:
 
     async def _ask(self, ask: ContentQuestion, context: ToolContext) -> dict[str, Any]:
         """The answer to a question about resources or prompts, without the source's secrets."""
+        questions = self._questions_of(context)
+        with questions.named_in_error():
+            return await self._ask_session(ask, context, questions)
+
+    async def _ask_session(
+        self, ask: ContentQuestion, context: ToolContext, questions: CallQuestions
+    ) -> dict[str, Any]:
         seconds = self._seconds_left(context)
         if self._caller_sessions is not None:
-            answer, mask = await self._caller_sessions.ask(await self._opening(), ask, context, seconds)
+            opening = await self._opening()
+            answer, mask = await self._caller_sessions.ask(opening, ask, context, seconds, questions)
             return {name: mask.value(value) for name, value in answer.items()}
         session = self._session
         if session is None or session.ended.is_set():
             raise unavailable(self._name, self._problem, self._reconnect_at - time.monotonic())
         try:
-            answer = await ask(new_content_requests(self._name, session, self._events), seconds)
+            answer = await ask(new_content_requests(self._name, session, self._events, questions), seconds)
         except CallError as error:
             error.message, error.details = self._secrets.redact_text(error.message), self._secrets.redact(error.details)
             raise

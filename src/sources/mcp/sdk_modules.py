@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from ...version import install_extra
 from ..source_content import SourceEvents
 from .upstream_failures import UpstreamUnavailableError
+from .upstream_questions import CallQuestions
 
 if TYPE_CHECKING:
     from .content_requests import ContentRequests
@@ -26,8 +27,10 @@ def session_opener() -> Callable[..., AbstractAsyncContextManager["UpstreamSessi
     return upstream_session.open_session
 
 
-def new_content_requests(source: str, session: "UpstreamSession", events: SourceEvents) -> "ContentRequests":
-    """Returns the requests about resources and prompts of a session."""
+def new_content_requests(
+    source: str, session: "UpstreamSession", events: SourceEvents, questions: CallQuestions | None = None
+) -> "ContentRequests":
+    """Returns the requests about resources and prompts of a session, with ``questions`` those of one call."""
     from .content_requests import ContentRequests  # noqa: PLC0415 - needs the SDK, which a session has imported
 
-    return ContentRequests(source, session, events)
+    return ContentRequests(source, session, events, questions)

@@ -69,6 +69,9 @@ _STATE_ONLY_S: Final = 0.25
 _OWN_KEYS: Final = frozenset({SERVER_KEY, METADATA_KEY})
 """What this daemon says itself in the ``_meta`` of a result."""
 
+MakeRequest = Callable[[dict[str, Any] | None, str | None], Any]
+"""Makes a request of the SDK's types, with the answers to the server's questions and its state."""
+
 _result: Final[Any] = TypeAdapter(dict[str, Any])  # the SDK's types are pydantic models
 """The result unchanged: the SDK validates it, and its models would copy all of it twice."""
 
@@ -201,6 +204,16 @@ class UpstreamSession:
         with self._counting():
             return await self._send(request, exchange, None)
 
+    async def asking_request(self, make: MakeRequest, seconds: float, questions: CallQuestions) -> dict[str, Any]:
+        """Sends a request during which the server may ask, as ``call`` does, and returns its result unchanged.
+
+        Raises:
+            CallError: there is no result; its cause is the SDK's error.
+        """
+        exchange = UpstreamExchange(deadline=asyncio.get_running_loop().time() + seconds, questions=questions)
+        with self._counting(), self._questions.running(exchange):
+            return await self._rounds(make, exchange, None)
+
     async def list_page(self, request: Any, seconds: float) -> dict[str, Any]:
         """Sends the request of a page of a list, as ``request`` does, but a broken connection ends the session.
 
@@ -237,9 +250,7 @@ class UpstreamSession:
     async def _request(
         self, tool: str, arguments: dict[str, Any], exchange: UpstreamExchange, on_progress: ProgressFnT
     ) -> UpstreamResult:
-        responses: dict[str, Any] | None = None
-        state: str | None = None
-        for _ in range(MAX_INPUT_ROUNDS + 1):
+        def make(responses: dict[str, Any] | None, state: str | None) -> CallToolRequest:
             params = CallToolRequestParams(
                 name=tool,
                 arguments=arguments,
@@ -247,9 +258,20 @@ class UpstreamSession:
                 request_state=state,
                 _meta=_trace_context(),
             )
-            result = await self._send(CallToolRequest(params=params), exchange, on_progress)
+            return CallToolRequest(params=params)
+
+        return self._read(await self._rounds(make, exchange, on_progress))
+
+    async def _rounds(
+        self, make: MakeRequest, exchange: UpstreamExchange, on_progress: ProgressFnT | None
+    ) -> dict[str, Any]:
+        """Repeats a request with the answers to the server's questions and its state until it has a result."""
+        responses: dict[str, Any] | None = None
+        state: str | None = None
+        for _ in range(MAX_INPUT_ROUNDS + 1):
+            result = await self._send(make(responses, state), exchange, on_progress)
             if result.get("resultType") != "input_required":
-                return self._read(result)
+                return result
             with exchange.clock_stopped():
                 responses = await input_responses(self._source, result, exchange.questions)
             state = result.get("requestState")

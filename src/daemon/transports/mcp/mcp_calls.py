@@ -9,6 +9,8 @@ from ....protocol.json_pieces import LONG_BYTES
 from ....protocol.json_rpc import INVALID_PARAMS, INVALID_REQUEST, JsonRpcId, MessageProblem, RpcReply, RpcRequest
 from ....protocol.mcp.input_rounds import InputRound, ParkedCall, ParkedCalls, asked, input_required_result, read_round
 from ....protocol.mcp.mcp_call import parse_call, parse_method_call, request_error
+from ....protocol.mcp.mcp_revision import McpRevision
+from ....protocol.questions.question_answer import fits
 from ....protocol.tool_call import Principal, ToolCall, ToolResult
 from ....tools import Tool
 from ...dispatch import Router, RunningCall, Session, prepare_call
@@ -51,19 +53,37 @@ class McpCalls:
         following = read_round(request.params) if caller.envelope.revision.stateless else None
         if isinstance(following, MessageProblem):
             return following
-        if following is not None:
-            return await self._continue(following, call, request, caller)
-        return await self._run(request, call, caller, McpExchange(request.id, caller.envelope), None)
+        exchange = McpExchange(request.id, caller.envelope)
+        return await self._answered(request, call, caller, exchange, following, None)
 
     async def run_method(self, request: RpcRequest, caller: McpCaller, tool: Tool) -> bytes | MessageProblem | None:
         """Runs a request about resources or prompts, which ``tool`` answers, and returns its answer; None if the client
         disconnected.
         """
-        call = parse_method_call(request, CALL, caller.size, caller.traceparent)
+        call = parse_method_call(request, CALL, caller.size, caller.traceparent, caller.envelope.answers)
         if isinstance(call, MessageProblem):
             return call
+        following = read_round(request.params) if caller.envelope.revision.stateless else None
+        if isinstance(following, MessageProblem):
+            return following
         exchange = CatalogExchange(request, caller.envelope)
-        answer = await self._run(request, call, caller, exchange, tool)
+        return await self._answered(request, call, caller, exchange, following, tool)
+
+    async def _answered(
+        self,
+        request: RpcRequest,
+        call: ToolCall,
+        caller: McpCaller,
+        exchange: McpExchange,
+        following: InputRound | None,
+        tool: Tool | None,
+    ) -> bytes | MessageProblem | None:
+        if following is not None:
+            exchange.responses = dict(following.responses)
+        if following is not None and following.state is not None:
+            answer = await self._continue(following.state, call, request, caller, exchange)
+        else:
+            answer = await self._run(request, call, caller, exchange, tool)
         return exchange.problem if answer is not None and exchange.problem is not None else answer
 
     async def _run(
@@ -91,7 +111,7 @@ class McpCalls:
             )
             running = self._router.submit(session, prepared, exchange, tool=tool)
             if not isinstance(running, RunningCall):
-                return _refusal(running, exchange)
+                return _refusal(running, exchange, caller.envelope.revision)
             if address is not None:
                 self._running[address] = session
             as_task = tool is None and caller.envelope.revision.tasks == "requested"
@@ -121,16 +141,16 @@ class McpCalls:
         return None if invalid is None else MessageProblem(INVALID_PARAMS, invalid.message)
 
     async def _continue(
-        self, following: InputRound, call: ToolCall, request: RpcRequest, caller: McpCaller
+        self, state: str, call: ToolCall, request: RpcRequest, caller: McpCaller, exchange: McpExchange
     ) -> bytes | MessageProblem | None:
         """Continues a parked call with the answers of its client."""
-        running = self._parked.take(following.state, _owner_of(caller), call.name, call.identity)
+        running = self._parked.take(state, _owner_of(caller), call.name, call.identity)
         if isinstance(running, MessageProblem):
             return running
         for entry in self._router.questions.open_questions(running):
-            if entry.id in following.responses:
-                self._router.questions.answer(entry, following.responses[entry.id])
-        exchange = McpExchange(request.id, caller.envelope)
+            if entry.id in exchange.responses:
+                self._router.questions.answer(entry, exchange.responses.pop(entry.id))
+        exchange.responses.clear()
         caller.unsent.append(exchange)
         # Asks the questions again that have no answer yet.
         self._router.connect(running.session, exchange)
@@ -138,6 +158,15 @@ class McpCalls:
             return await self._follow(running, exchange, request, caller)
         finally:
             self._router.disconnect(running.session, exchange)
+
+    def _answer_early(self, running: RunningCall, exchange: McpExchange) -> None:
+        """Answers the questions whose answers came with the call, each once. The client has not seen these questions,
+        so one that does not fit does not count: the question is asked.
+        """
+        for entry in self._router.questions.open_questions(running):
+            response = exchange.responses.pop(entry.id, None)
+            if response is not None and fits(entry.question, response):
+                self._router.questions.answer(entry, response)
 
     def _park(self, running: RunningCall, request: RpcRequest, caller: McpCaller) -> bytes | None:
         """Answers the request with the open questions, if any; the call waits for the next round."""
@@ -182,6 +211,7 @@ class McpCalls:
                 if exchange.asked:
                     exchange.asked = False
                     await asyncio.sleep(0)  # questions asked at the same time are one round
+                    self._answer_early(running, exchange)
                     parked = self._park(running, request, caller) if caller.envelope.revision.stateless else None
                     if parked is not None:
                         return parked
@@ -209,11 +239,11 @@ _NO_QUESTION: Final = MessageProblem(
 )
 
 
-def _refusal(result: ToolResult | None, exchange: McpExchange) -> bytes | MessageProblem | None:
+def _refusal(result: ToolResult | None, exchange: McpExchange, revision: McpRevision) -> bytes | MessageProblem | None:
     """Returns the answer to a call that did not start."""
     if result is None:
         return None
-    fault = request_error(result.error)
+    fault = request_error(result.error, revision)
     if fault is not None:
         return fault
     exchange.refuse(result)

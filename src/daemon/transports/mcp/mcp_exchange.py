@@ -2,12 +2,12 @@
 
 import asyncio
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 from ....protocol import json_rpc
 from ....protocol.json_rpc import JsonRpcId, MessageProblem, RpcRequest
 from ....protocol.mcp.catalog_result import catalog_answer
-from ....protocol.mcp.mcp_call import ProgressCounter
+from ....protocol.mcp.mcp_call import ProgressCounter, missing_capability
 from ....protocol.mcp.mcp_result import call_result
 from ....protocol.mcp.mcp_revision import REVISIONS
 from ....protocol.mcp.request_envelope import RequestEnvelope
@@ -32,6 +32,8 @@ class McpExchange:
         """The client disconnected."""
         self.overdue = False
         """The call has run long enough for its client to get a task."""
+        self.responses: dict[str, Any] = {}
+        """The answers that came with the request and are not used yet, by the ids of the questions."""
         self.changed = asyncio.Event()
         """Set when one of the above changes, or progress arrives."""
         self._id = request_id
@@ -47,6 +49,8 @@ class McpExchange:
         # Set when the POST is done; None unless a large answer waits for that.
         self._sent: asyncio.Event | None = None
         self._closed = False
+        self.problem: MessageProblem | None = None
+        """The error that is its answer; set no later than ``answer``."""
 
     def __repr__(self) -> str:
         return f"<McpExchange {self._id!r}>"
@@ -79,12 +83,12 @@ class McpExchange:
 
     def refuse(self, result: ToolResult) -> None:
         """Sets the answer of a call that did not run."""
-        self._settle(json_rpc.answer(self._id, call_result(result, self._revision)))
+        self._settle(self._rendered(result))
 
     # --- CallPort ----------------------------------------------------------------------------------------------------
 
     def render(self, _running: RunningCall, result: ToolResult) -> bytes:
-        return json_rpc.answer(self._id, call_result(result, self._revision))
+        return self._rendered(result)
 
     async def deliver(self, _running: RunningCall, answer: bytes) -> None:
         self._settle(answer)
@@ -124,6 +128,12 @@ class McpExchange:
         self._alive = True
         self.changed.set()
 
+    def _rendered(self, result: ToolResult) -> bytes:
+        self.problem = missing_capability(result.error, self._revision)
+        if self.problem is not None:
+            return json_rpc.failure(self._id, self.problem)
+        return json_rpc.answer(self._id, call_result(result, self._revision))
+
     def _settle(self, answer: bytes) -> None:
         self.answer = answer
         self.changed.set()
@@ -135,14 +145,6 @@ class CatalogExchange(McpExchange):
     def __init__(self, request: RpcRequest, envelope: RequestEnvelope) -> None:
         super().__init__(request.id, envelope)
         self._request = request
-        self.problem: MessageProblem | None = None
-        """The error that is its answer; set no later than ``answer``."""
-
-    def refuse(self, result: ToolResult) -> None:
-        self._settle(self._rendered(result))
-
-    def render(self, _running: RunningCall, result: ToolResult) -> bytes:
-        return self._rendered(result)
 
     def _rendered(self, result: ToolResult) -> bytes:
         request = self._request

@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field
 from tests.waiting import until
 from toold.daemon.access import TokenBook, change_tokens
 from toold.daemon.app import Daemon
-from toold.protocol.questions.client_question import ELICIT, LIST_ROOTS, SAMPLE, read_question
+from toold.protocol.questions.client_question import ELICIT, LIST_ROOTS, SAMPLE, QuestionRefusedError, read_question
 from toold.protocol.questions.question_table import MAX_OPEN_OF_CALL
 from toold.tools import Tool
 
@@ -109,13 +109,78 @@ async def test_questions_of_each_kind_are_answered(daemon: Daemon, mode: str) ->
         }
 
 
-@MODES
-async def test_a_client_without_the_capability_gets_an_error(daemon: Daemon, mode: str) -> None:
-    """The error says what the client cannot do."""
-    async with sdk_client(daemon, mode, list_roots_callback=roots) as client:
+async def test_a_client_without_the_capability_gets_an_error(daemon: Daemon) -> None:
+    """The result says what the client cannot do, in the revisions that have no error for it."""
+    async with sdk_client(daemon, "legacy", list_roots_callback=roots) as client:
         result = await client.call_tool("book", {})
         assert result.is_error
         assert "has not declared that it can show a form" in text_of(result)
+
+
+async def test_a_missing_capability_is_an_error_of_the_request(daemon: Daemon, connect: Connect) -> None:
+    """In 2026-07-28: -32021 with HTTP 400, and the capabilities that the client would have to declare."""
+    status, error = await connect(daemon).error("tools/call", {"name": "book"})
+    assert (status, error["code"]) == (400, -32021)
+    assert (
+        error["message"]
+        == "The tool asked its caller, but this client has not declared that it can show a form (elicitation)."
+    )
+    assert error["data"]["requiredCapabilities"] == {"elicitation": {"form": {}}}
+
+
+async def test_a_tool_may_do_without_an_undeclared_capability(serve: Serve, make_tool: Any, connect: Connect) -> None:
+    """Then the call has its result: the capability was not required."""
+
+    async def alone(arguments: Any, context: Any) -> str:
+        try:
+            return await book(arguments, context)
+        except QuestionRefusedError:
+            return "nobody asked"
+
+    result = await connect(await serve(make_tool("alone", alone))).call("alone")
+    assert result["content"][0]["text"] == "nobody asked"
+
+
+ADA: Json = {"action": "accept", "content": {"name": "Ada", "seats": 1}}
+
+
+async def test_answers_that_come_with_a_new_call_count_by_their_names(daemon: Daemon, connect: Connect) -> None:
+    """So a client may bring what it knows will be asked; other answers are ignored."""
+    brought = {"booking": ADA, "else": {"action": "accept"}}
+    result = await connect(daemon).result("tools/call", {"name": "book", **asking(), "inputResponses": brought})
+    assert (result["resultType"], result["content"][0]["text"]) == ("complete", "Ada 1 none None")
+
+
+@pytest.mark.parametrize("brought", [{}, {"else": ADA}, {"booking": 12}, {"booking": {"action": "accept"}}])
+async def test_a_new_call_asks_what_its_answers_do_not_answer(daemon: Daemon, connect: Connect, brought: Json) -> None:
+    """Missing answers, and those that do not fit the question, are asked for."""
+    client = connect(daemon)
+    first = await client.result("tools/call", {"name": "book", **asking(), "inputResponses": brought})
+    assert (first["resultType"], set(first["inputRequests"])) == ("input_required", {"booking"})
+    repeated = {"name": "book", **asking(), "requestState": first["requestState"], "inputResponses": {"booking": ADA}}
+    assert (await client.result("tools/call", repeated))["content"][0]["text"] == "Ada 1 none None"
+
+
+async def test_an_answer_that_comes_with_a_new_call_counts_once(serve: Serve, make_tool: Any, connect: Connect) -> None:
+    """A second question of the same name is asked."""
+
+    async def twice(arguments: Any, context: Any) -> str:
+        return f"{await book(arguments, context)}, {await book(arguments, context)}"
+
+    client = connect(await serve(make_tool("twice", twice)))
+    params = {"name": "twice", **asking(), "inputResponses": {"booking": ADA}}
+    first = await client.result("tools/call", params)
+    assert first["resultType"] == "input_required"
+    last = await client.result("tools/call", {**params, "requestState": first["requestState"]})
+    assert last["content"][0]["text"] == "Ada 1 none None, Ada 1 none None"
+
+
+@pytest.mark.parametrize("brought", [None, 7, []])
+async def test_answers_must_be_an_object(daemon: Daemon, connect: Connect, brought: object) -> None:
+    """Anything else is an error of the request."""
+    params = {"name": "book", **asking(), "inputResponses": brought}
+    status, error = await connect(daemon).error("tools/call", params)
+    assert (status, error["code"], error["message"]) == (400, -32602, "params.inputResponses must be an object.")
 
 
 @MODES

@@ -58,6 +58,25 @@ def upstream(name: str) -> MCPServer[Any]:
         """Greets someone."""
         return f"Greet {name}."
 
+    form = {"type": "object", "properties": {"mood": {"type": "string"}}, "required": ["mood"]}
+    question = mcp_types.ElicitRequestFormParams(message="How?", requested_schema=form)
+    asked = mcp_types.InputRequiredResult(input_requests={"mood": mcp_types.ElicitRequest(params=question)})
+
+    def mood(ctx: Context[Any]) -> str | None:
+        answer: Any = (ctx.input_responses or {}).get("mood")
+        return None if answer is None else f"Be {answer.content['mood']}."
+
+    @server.prompt(name=f"asking_{name}")
+    def asking(ctx: Context[Any]) -> str | mcp_types.InputRequiredResult:
+        """Asks for a mood."""
+        return mood(ctx) or asked
+
+    @server.resource(f"asking://{name}/{{id}}")
+    def asking_item(id: str, ctx: Context[Any]) -> str | mcp_types.InputRequiredResult:  # noqa: A002 - as above
+        """Asks for a mood."""
+        answer = mood(ctx)
+        return asked if answer is None else f"{id}: {answer}"
+
     @server.completion()  # type: ignore[no-untyped-call, untyped-decorator]
     async def complete(ref: Any, argument: Any, context: Any) -> Any:
         return mcp_types.Completion(values=[f"{argument.value}da"], total=1)
@@ -188,6 +207,32 @@ async def test_prompts_of_sources(gateway: Gateway, mode: str) -> None:
             await client.get_prompt("greting", {})
         with pytest.raises(MCPError, match="lacks step"):
             await client.get_prompt("codereview", {})
+
+
+async def glad(_: Any, params: Any) -> mcp_types.ElicitResult:
+    assert params.message == "one asks: How?"
+    return mcp_types.ElicitResult(action="accept", content={"mood": "glad"})
+
+
+@BOTH_WAYS
+async def test_questions_of_prompts_and_resources(gateway: Gateway, mode: str) -> None:
+    """What a server asks before it answers reaches the client, and the answer the server, as for calls of tools."""
+    async with gateway.client(mode, elicitation_callback=glad) as client:
+        got = await client.get_prompt("asking_one", {})
+        assert got.messages[0].content.text == "Be glad."  # type: ignore[union-attr]
+        read = await client.read_resource("asking://one/7")
+        assert read.contents[0].text == "7: Be glad."  # type: ignore[union-attr]
+
+
+@BOTH_WAYS
+async def test_a_prompt_that_asks_a_client_without_the_capability(gateway: Gateway, mode: str) -> None:
+    """The error says what the client has not declared; 2026-07-28 has a code for it."""
+    async with gateway.client(mode) as client:
+        with pytest.raises(MCPError, match="has not declared that it can show a form") as missing:
+            await client.get_prompt("asking_one", {})
+        assert missing.value.error.code == (-32021 if mode == "auto" else -32603)
+        if mode == "auto":
+            assert missing.value.error.data["requiredCapabilities"] == {"elicitation": {"form": {}}}
 
 
 @BOTH_WAYS
@@ -367,6 +412,35 @@ async def test_methods_over_stdio(gateway: Gateway, monkeypatch: pytest.MonkeyPa
         prompt = await editor.ask("prompts/get", name="greeting", arguments={"name": "Ada"}, _meta=meta)
         assert prompt["result"]["messages"][0]["content"]["text"] == "Greet Ada."
         assert prompt["result"]["resultType"] == "complete"
+        close()
+        await serving
+        await bridge.close()
+
+
+async def test_questions_of_prompts_over_stdio(gateway: Gateway, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An editor is asked by requests before 2026-07-28, and in rounds since."""
+    monkeypatch.setenv("TOOLD_PORT", str(gateway.daemon.websocket.port))
+    monkeypatch.setenv("TOOLD_TOKEN", TOKEN)
+    answer = {"action": "accept", "content": {"mood": "calm"}}
+    async with channel() as (lines, editor, close):
+        bridge = StdioBridge(lines, DaemonStarter(os.environ), toolset=None, directory=None)
+        serving = asyncio.create_task(bridge.serve())
+        await editor.initialize(elicitation={})
+        editor.begin(1, "prompts/get", name="asking_one")
+        asked = await editor.receive()
+        assert (asked["method"], asked["params"]["message"]) == ("elicitation/create", "one asks: How?")
+        editor.send_raw(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": answer}).encode() + b"\n")
+        assert (await editor.receive())["result"]["messages"][0]["content"]["text"] == "Be calm."
+        repeated = {"name": "asking_one", "_meta": {VERSION_KEY: "2026-07-28", CAPABILITIES_KEY: {"elicitation": {}}}}
+        first = (await editor.ask("prompts/get", **repeated))["result"]
+        assert first["resultType"] == "input_required"
+        (name,) = first["inputRequests"]
+        brought = {"requestState": first["requestState"], "inputResponses": {name: answer}}
+        last = (await editor.ask("prompts/get", **repeated, **brought))["result"]
+        assert (last["resultType"], last["messages"][0]["content"]["text"]) == ("complete", "Be calm.")
+        meta = {VERSION_KEY: "2026-07-28", CAPABILITIES_KEY: {}}
+        missing = (await editor.ask("prompts/get", name="asking_one", _meta=meta))["error"]
+        assert (missing["code"], missing["data"]["requiredCapabilities"]) == (-32021, {"elicitation": {"form": {}}})
         close()
         await serving
         await bridge.close()
