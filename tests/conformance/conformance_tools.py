@@ -54,6 +54,12 @@ class Confirmed(BaseModel):
     ok: bool
 
 
+class Deletion(BaseModel):
+    """A form."""
+
+    confirm: bool
+
+
 class Seconds(Arguments):
     """The duration."""
 
@@ -157,10 +163,35 @@ async def failing_job(_arguments: Nothing, _context: ToolContext) -> str:
 
 
 @tool("confirm_delete", read_only=True, open_world=True)
-async def confirm_delete(arguments: Filename, _context: ToolContext) -> str:
-    """Take a second without asking anyone, so that there is a task to send answers to."""
+async def confirm_delete(arguments: Filename, context: ToolContext) -> str:
+    """Ask for a confirmation after a second, when the call is a task."""
     await asyncio.sleep(1)
-    return f"{arguments.filename} would be deleted"
+    if "form" not in context.answered_kinds:
+        return f"{arguments.filename} would be deleted"
+    answer = await context.elicit(f"Delete {arguments.filename}?", Deletion)
+    return f"{arguments.filename}: {answer}"
+
+
+@tool("multi_input", read_only=True, open_world=True)
+async def multi_input(_arguments: Nothing, context: ToolContext) -> str:
+    """Ask two questions at once after a second, when the call is a task."""
+    await asyncio.sleep(1)
+    answers = await asyncio.gather(context.elicit("Who?", Named), context.elicit("Do it?", Deletion))
+    return str(answers)
+
+
+@tool("test_tool_with_task", read_only=True, open_world=True)
+async def tool_with_task(_arguments: Nothing, context: ToolContext) -> str:
+    """Ask for a name at once, and then take so long that the call becomes a task."""
+    answer = await context.elicit("What is your name?", Named, name="user_name")
+    await asyncio.sleep(1)
+    return "Hello!" if answer is None else f"Hello, {answer.name}!"
+
+
+@tool("test_missing_capability", read_only=True, open_world=False)
+async def missing_capability(_arguments: Nothing, context: ToolContext) -> str:
+    """Ask the client's model, also if the client has not declared that it has one."""
+    return str(await context.ask_client(_prompt("Hi")))
 
 
 def _prompt(text: str) -> ClientQuestion:
