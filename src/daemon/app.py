@@ -280,6 +280,7 @@ class Daemon:
         Running calls keep their tools. Clients that support it are notified if their listing changes.
         """
         self.router.catalog = catalog
+        self.router.cache.keep_only(catalog.registry)
         self.websocket.tools_changed()
         self.http_host.mcp.tools_changed()
 

@@ -216,6 +216,8 @@ class Metadata(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     spilled: bool | None = None
     """True if the answer was too large to send: it is in a file, and ``structured`` has its handle."""
     replayed: bool | None = None
+    cache_age_s: float | None = None
+    """If the answer is a result from the cache: how old the result is, in seconds."""
 
 
 class Annotations(msgspec.Struct, frozen=True, rename="camel"):

@@ -9,10 +9,11 @@ import structlog
 
 from ..protocol.name_suggestions import close_names, did_you_mean
 from ..tools import Tool
+from .cached_tools import with_cache
 from .source import Quarantine, Source, SourceNote
 from .source_content import ContentSource, OffersContent
 from .source_secrets import unavailable_secrets
-from .source_settings import SourceSettings
+from .source_settings import CachedSettings, SourceSettings
 
 RESTART_S: Final = 5.0
 """Delay before a source that raised an unexpected exception is restarted."""
@@ -63,19 +64,22 @@ class _ManagedSource:
         self.task = asyncio.create_task(self._run(), name=f"source {name}")
 
     def publish(self, tools: Sequence[Tool], notes: Sequence[SourceNote]) -> None:
-        self.tools, self.notes, self.problem, self.loaded = tuple(tools), tuple(notes), None, True
+        self.tools, self.notes, self.problem, self.loaded = self._cached(tools), tuple(notes), None, True
         omitted = sum(note.kind == "omitted" for note in notes)
         _log.info("source ready", source=self.name, tools=len(tools), omitted=omitted)
         self._on_change(self)
 
     def restore(self, tools: Sequence[Tool]) -> None:
-        self.tools = tuple(tools)
+        self.tools = self._cached(tools)
         self._on_restore(self)
 
     def report_problem(self, problem: str) -> None:
         if problem != self.problem:
             _log.warning("source fails", source=self.name, problem=problem)
         self.problem = problem
+
+    def _cached(self, tools: Sequence[Tool]) -> Sequence[Tool]:
+        return with_cache(tools, self.settings.cache_s if isinstance(self.settings, CachedSettings) else ())
 
     @property
     def current_problem(self) -> str | None:

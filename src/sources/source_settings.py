@@ -27,6 +27,7 @@ from ..tools import (
     read_source_bindings,
     setting_message,
 )
+from .cached_tools import CacheTimes
 from .oauth.oauth_settings import McpAuth, OAuthAuth, auth_secrets, secret_auth
 from .operation_filter import OperationFilter, OperationFilters
 from .source_auth import ApiKeyAuth, Auth
@@ -62,7 +63,14 @@ class _WithBindings(_Table):
     """Bound arguments: the operator sets them, callers neither see nor send them."""
 
 
-class OpenApiSettings(_WithBindings):
+class CachedSettings(_WithBindings):
+    """Settings of sources whose tools can be answered from the cache."""
+
+    cache_s: CacheTimes = ()
+    """For how long results of read-only tools answer the same calls again; by default never."""
+
+
+class OpenApiSettings(CachedSettings):
     """A REST API that an OpenAPI document describes: one tool per operation."""
 
     type: Literal["openapi"]
@@ -93,7 +101,7 @@ class OpenApiSettings(_WithBindings):
         return auth_secrets(self.auth)
 
 
-class McpSettings(_WithBindings):
+class McpSettings(CachedSettings):
     """An upstream MCP server: a program that the daemon starts, or a URL."""
 
     type: Literal["mcp"]
@@ -149,6 +157,9 @@ class McpSettings(_WithBindings):
     def _one_transport(self) -> Self:
         if (self.sampling == "daemon") != bool(self.sampling_budget):
             raise PydanticCustomError("mcp_transport", 'sampling = "daemon" and sampling_budget require each other')
+        if self.cache_s and isinstance(self.auth, OAuthAuth) and self.auth.of_caller:
+            what = 'cache_s is not for auth with per = "user": results would outlive the sign-in of their user'
+            raise PydanticCustomError("mcp_transport", what)
         if (self.command is None) == (self.url is None):
             raise PydanticCustomError("mcp_transport", "must have either command or url")
         if self.url is None and self.auth is not None and self.auth.of_caller:

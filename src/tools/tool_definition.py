@@ -97,6 +97,8 @@ class Tool:
     """Hides the values of bound arguments in results."""
     credentials: tuple[CredentialField, ...] = ()
     """The credentials of its caller that it needs (``ToolContext.user_credential``)."""
+    cache_s: float = 0.0
+    """For how many seconds a result may answer the same call of the same principal again; 0: never."""
     prompt: bool = False
     """It is also offered as a prompt: a text that asks a model to call it."""
     former_names: tuple[str, ...] = ()
@@ -134,6 +136,12 @@ class Tool:
         """The same tool with another function. Its schema is not computed again."""
         tool = copy.copy(self)
         object.__setattr__(tool, "function", function)
+        return tool
+
+    def cached_for(self, seconds: float) -> "Tool":
+        """The same tool with another ``cache_s``."""
+        tool = copy.copy(self)
+        object.__setattr__(tool, "cache_s", seconds)
         return tool
 
     async def run(self, arguments: Any, context: ToolContext) -> Any:

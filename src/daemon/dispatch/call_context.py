@@ -295,6 +295,7 @@ class CallContext:
 
     @property
     def answered_kinds(self) -> tuple[str, ...]:
+        self._call.asked_client = True
         return root_of(self._call).request.answers
 
     async def call_hidden(

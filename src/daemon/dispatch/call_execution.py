@@ -19,11 +19,12 @@ from ...protocol.error_codes import OutcomeUnknownError
 from ...protocol.input_request import CallPausedError
 from ...protocol.tool_call import ToolResult
 from ...protocol.trace_context import current_traceparent
-from ...tools import ToolCatalog, content, is_long, meta_of
+from ...tools import ToolCatalog, is_long, meta_of
 from ..observability.logging_setup import bind_call
 from ..off_loop import off_loop
 from . import call_outcome
 from .answer_preparation import AnswerPreparation
+from .call_cache import CallCache
 from .call_deadlines import CallDeadlines
 from .call_lookup import CallLookup
 from .call_phase import CallPhase, EndReason, JournalRecord
@@ -99,6 +100,7 @@ class CallExecution:
             quotas=services.quotas,
             waiting=lambda: tuple(self.detached.waiting),
         )
+        self.cache = CallCache(services.credentials)
         self.detached = DetachedCalls(
             runner=self,
             sessions=sessions,
@@ -255,6 +257,8 @@ class CallExecution:
     async def _result(self, call: RunningCall) -> ToolResult:
         """Run the tool and turn whatever it does into a result."""
         try:
+            if call.tool.cache_s and (kept := await self.cache.find(call)) is not None:
+                raise _AlreadyAnswered(kept)  # noqa: TRY301 - as in ``_start``
             if self._rate_limits.applies_to(call.tool.source):
                 await self._rate_limits.acquire(call.tool.source, call.session.principal, call.deadline)
             if call.tool.unmetered:
@@ -270,18 +274,12 @@ class CallExecution:
                     if call.journalled or not call.tool.local:
                         await self._start(call)
                     returned = await self._enter(call)
-            call.long_result = is_long(returned)
-            if call.long_result:
-                outputs, structured = await off_loop(partial(content, returned, tool=call.tool.name))
-            else:
-                outputs, structured = content(returned, tool=call.tool.name)
-            if call.parent is None and (call.argument_notices or call.tool.conversational):
-                present = partial(call_outcome.presented, call, outputs, structured, self._catalog())
-                outputs = await off_loop(present) if call.long_result else present()
+            outputs, structured = await call_outcome.outputs_of(call, returned, self._catalog)
             metadata = call_outcome.metadata_of(call, self._clock())
             result = ToolResult(metadata, outputs, structured, None, meta_of(returned), call.tool.typed)
-            # In a thread: an answer may be long, and the mask searches all of it.
-            return result if call.mask is None else await asyncio.to_thread(call.mask.result, result)
+            if call.mask is not None:  # in a thread: an answer may be long, and the mask searches all of it
+                result = await asyncio.to_thread(call.mask.result, result)
+            return result if call.cache_key is None else await self.cache.kept(call, result)
         except _AlreadyAnswered as previous:
             call.long_result = is_long(previous.result.value)
             return previous.result

@@ -2,7 +2,9 @@
 
 import time
 import traceback
+from collections.abc import Callable
 from copy import copy
+from functools import partial
 from types import TracebackType
 
 import msgspec
@@ -33,7 +35,7 @@ from ...protocol.tool_call import (
     decode_result,
 )
 from ...store import StoredCall
-from ...tools import OWN_SOURCE, ToolCatalog, content, conversational_outputs, meta_of
+from ...tools import OWN_SOURCE, ToolCatalog, content, conversational_outputs, is_long, meta_of
 from ..observability.logging_setup import exception_text
 from ..off_loop import off_loop
 from .call_phase import EndReason, JournalRecord
@@ -89,6 +91,21 @@ def _metadata(call: RunningCall, meter: UsageMeter, latency_ms: float, parts: Pa
         parts=parts,
         response=call.response,
     )
+
+
+async def outputs_of(
+    call: RunningCall, returned: object, catalog: Callable[[], ToolCatalog]
+) -> tuple[tuple[ContentBlock, ...], Json | msgspec.UnsetType]:
+    """The outputs and the data of what a call's tool has returned; of a client's call as ``presented``."""
+    call.long_result = is_long(returned)
+    if call.long_result:
+        outputs, structured = await off_loop(partial(content, returned, tool=call.tool.name))
+    else:
+        outputs, structured = content(returned, tool=call.tool.name)
+    if call.parent is None and (call.argument_notices or call.tool.conversational):
+        present = partial(presented, call, outputs, structured, catalog())
+        outputs = await off_loop(present) if call.long_result else present()
+    return outputs, structured
 
 
 def presented(

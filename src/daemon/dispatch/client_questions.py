@@ -77,7 +77,7 @@ class ClientQuestions:
             QuestionRefusedError: the client cannot answer such questions, did not answer in time or refused; there are
                 too many questions; or the call has ended.
         """
-        root = root_of(call)
+        call.asked_client, root = True, root_of(call)
         if root.answered or call.answered or call.end_reason is not None:
             raise QuestionRefusedError("The call has ended, so no client can be asked.")
         if question.kind not in root.request.answers:

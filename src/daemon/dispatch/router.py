@@ -121,6 +121,8 @@ class Router:
         """The calls of a principal, by their ids."""
         self.paused = self._execution.paused
         """The calls that wait for a person."""
+        self.cache = self._execution.cache
+        """The results that answer the same calls again."""
         self.questions = self._execution.questions
         """The questions of running calls to their clients."""
         self.detached = self._execution.detached

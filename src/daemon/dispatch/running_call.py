@@ -179,6 +179,10 @@ class RunningCall(msgspec.Struct, eq=False, kw_only=True):
     """When progress, a chunk or a heartbeat was last sent to its caller."""
     long_result: bool = False
     """Its result is encoded outside of the event loop."""
+    cache_key: bytes | None = None
+    """Where its result is kept (``CallCache``); None if it is not."""
+    asked_client: bool = False
+    """Its tool has asked the client, or what the client answers, so its result is for this call alone."""
     shaping: dict[str, Json] | None = None
     """How its tool shaped a result."""
     response: ApiResponse | None = None

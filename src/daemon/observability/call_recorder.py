@@ -82,6 +82,9 @@ class CallRecorder:
             message = self._message(result.error, call.error_summary)
         elif reason is not None and reason.startswith(FAILOVER_REASON):
             message = stored_message(self.content, reason, reason)
+        elif own.metadata.cache_age_s is not None:
+            from_cache = f"answered from the cache, {own.metadata.cache_age_s:g} s old"
+            message = stored_message(self.content, from_cache, from_cache)
         return _row(call.session, call.request, own, call.id, call.started_at, result_bytes, message)
 
     def _message(self, error: ToolError, summary: str | None) -> str | None:

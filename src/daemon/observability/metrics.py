@@ -116,6 +116,8 @@ class Metrics:
             tool = UNKNOWN_TOOL
         metadata = result.metadata
         answers.count(tool, result.outcome, metadata.latency_ms / 1000, metadata.timings.queue_ms / 1000)
+        if metadata.cache_age_s is not None:
+            answers.cached[tool] += 1
 
     def loop_lagged(self, seconds: float) -> None:
         """Count one measurement of the event loop's delay."""
@@ -176,6 +178,8 @@ class _Answers(Collector):
         self._calls: dict[tuple[str, str], int] = {}
         self.seconds: dict[str, _Distribution] = {}
         """By tool."""
+        self.cached: defaultdict[str, int] = defaultdict(int)
+        """By tool."""
         self._queue = _Distribution(_QUEUE_SECONDS)
         self.lag = _Distribution(_LAG_SECONDS)
 
@@ -193,6 +197,9 @@ class _Answers(Collector):
         calls = CounterMetricFamily("toold_calls", "Calls answered, by tool and outcome.", labels=["tool", "outcome"])
         for (tool, outcome), number in self._calls.items():
             calls.add_metric([tool, outcome], number)
+        cached = CounterMetricFamily("toold_cached_calls", "Calls answered from the cache, by tool.", labels=["tool"])
+        for tool, number in self.cached.items():
+            cached.add_metric([tool], number)
         seconds = HistogramMetricFamily(
             "toold_call_seconds", "Time from a call's arrival to its answer.", labels=["tool"]
         )
@@ -202,7 +209,7 @@ class _Answers(Collector):
         self._queue.add_to(queue, [])
         lag = HistogramMetricFamily("toold_loop_lag_seconds", "Delay of the event loop's timer.", labels=[])
         self.lag.add_to(lag, [])
-        yield from (calls, seconds, queue, lag)
+        yield from (calls, cached, seconds, queue, lag)
 
 
 class _Today(Collector):

@@ -13,7 +13,7 @@ from ..tool_call import Metadata, Progress, ToolResult
 METADATA_HEADER: Final = "toold-metadata"
 MAX_METADATA_BYTES: Final = 4096
 """The longest header with metadata: servers and proxies accept 8 KiB for all headers together."""
-_ALWAYS: Final = ("latency_ms", "provider", "model", "simulated", "spilled", "replayed")
+_ALWAYS: Final = ("latency_ms", "provider", "model", "simulated", "spilled", "replayed", "cache_age_s")
 """The fields of metadata that remain if all of them are too long."""
 
 STATUS_OF_CODE: Final[Mapping[str, int]] = {
