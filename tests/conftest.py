@@ -24,7 +24,7 @@ from toold.daemon.lifecycle import running
 from toold.store import KEY_BYTES, CallRow
 from toold.testing import daemon_under_test
 
-ALLOWED_SKIPS = ("root reads what permissions forbid", "systemd is not installed")
+ALLOWED_SKIPS = ("root reads what permissions forbid", "systemd is not installed", "Chromium is not installed")
 """Reasons that are valid in CI too, which runs as root in a container."""
 
 settings.register_profile("same", derandomize=True, deadline=None, max_examples=30)
