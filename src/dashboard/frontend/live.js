@@ -13,14 +13,19 @@ function color(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 }
 
+function lastMinutes(end) {
+  return [end - KEPT_SECONDS, end];
+}
+
 function chart(element, series) {
   const axis = { stroke: color("--soft"), grid: { stroke: color("--line"), width: 1 }, ticks: { show: false }, size: 44 };
   const options = {
     width: element.clientWidth,
     height: element.clientHeight,
+    padding: [null, 28, null, null], // the last time below the axis would be cut
     legend: { show: false },
     cursor: { drag: { x: false, y: false } },
-    scales: { x: { range: (_, __, last) => [last - KEPT_SECONDS, last] }, y: { range: (_, low, high) => [0, Math.max(1, high * 1.15)] } },
+    scales: { x: { range: (_, __, last) => lastMinutes(last || Date.now() / 1000) }, y: { range: (_, low, high) => [0, Math.max(1, high * 1.15)] } },
     axes: [{ ...axis, size: 28, space: 70, incrs: [60, 120, 300], values: (_, splits) => splits.map((at) => clock.format(at * 1000)) }, axis],
     series: [{}, ...series.map(([name, variable]) => ({ label: name, stroke: color(variable), width: 1.5, points: { show: false } }))],
   };

@@ -1,0 +1,123 @@
+"""Rules for each page of the dashboard. The pages are those of its navigation, so new ones are covered too."""
+
+import asyncio
+import json
+import os
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import pytest_asyncio
+from tests.browser.chromium import Page
+from tests.browser.conftest import Site
+from tests.waiting import until
+
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
+
+AXE: Final = Path(__file__).parents[2] / ".venv/axe/node_modules/axe-core/axe.min.js"
+NARROW: Final = 420
+PICTURES: Final = os.environ.get("PICTURES")
+"""A directory for a picture of each page, narrow and wide, light and dark."""
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def busy(operator: Page, site: Site, tmp_path: Path) -> AsyncIterator[Page]:
+    """The operator's tab while a call runs, and after calls that succeeded, failed and had child calls."""
+    async with site.caller() as caller:
+        assert (await caller.call_tool("echo", {"text": "words " * 200}))[0]
+        assert (await caller.call_tool("chat", {"prompt": "What is this?"}))[0]
+        await caller.call_tool("fails_with", {"text": "a" * 2000})
+        items = [{"text": str(number)} for number in range(3)]
+        assert (await caller.call_tool("execute_batch", {"tool_name": "echo", "items": items}))[0]
+        arguments = {"message": "one of four " + "m" * 300, "gate": str(tmp_path / "never")}
+        call = asyncio.create_task(caller.call_tool("steps", arguments))
+
+        async def recorded() -> bool:
+            await operator.open("/ui/calls")
+            return "execute_batch" in await operator.text("#found")
+
+        await until(recorded)
+        yield operator
+        call.cancel()
+        with suppress(asyncio.CancelledError):
+            await call
+
+
+async def paths(page: Page) -> list[str]:
+    """The sign-in page, the pages of the navigation, and one page that each of these links in its first table."""
+    await page.open("/ui/now")
+    of_navigation: list[str] = await page.value("[...document.querySelectorAll('nav a')].map(link => link.pathname)")
+    assert of_navigation
+    found = ["/ui/sign-in", *of_navigation]
+    for path in of_navigation:
+        await page.open(path)
+        found += await page.value("[...document.querySelectorAll('main table td a')].slice(0, 3).map(a => a.pathname)")
+    return list(dict.fromkeys(found))
+
+
+async def test_no_page_breaks_a_rule_of_accessibility(busy: Page) -> None:
+    """axe finds no violation on any page, light and dark, wide and narrow."""
+    if not AXE.exists():
+        pytest.skip("axe-core is not installed; `make test-browser` installs it")
+    script = AXE.read_text()
+    broken: dict[str, Any] = {}
+    for path in await paths(busy):
+        for width in (1280, NARROW):
+            for dark in (False, True):
+                await busy.show(width=width, dark=dark)
+                await busy.open(path)
+                await busy.value(script + "; undefined")
+                found = await busy.value(
+                    "axe.run().then(all => all.violations.map(v => [v.id, v.nodes.map(n => n.html.slice(0, 200))]))"
+                )
+                if found:
+                    broken[f"{path} {width} {'dark' if dark else 'light'}"] = found
+                if PICTURES:
+                    name = path.removeprefix("/ui/").replace("/", "-")[:40]
+                    file = Path(PICTURES) / f"{name}-{width}-{'dark' if dark else 'light'}.png"
+                    file.write_bytes(await busy.picture())
+    assert not broken, json.dumps(broken, indent=1)
+
+
+async def test_no_page_scrolls_sideways(busy: Page) -> None:
+    """At 420 px each page is as wide as the window: only tables scroll, in their own boxes."""
+    wide = {}
+    for path in await paths(busy):
+        await busy.show(width=NARROW, dark=False)
+        await busy.open(path)
+        width = await busy.value("document.documentElement.scrollWidth")
+        if width > NARROW:
+            wide[path] = width
+    assert not wide
+
+
+async def test_the_button_of_a_call_is_in_the_window(busy: Page) -> None:
+    """At 1,280 px the list of calls does not scroll, even if a progress message is one long word."""
+    await busy.open("/ui/now")
+    await busy.shows("mmm", "#live .progress")
+    assert await busy.value("document.querySelector('#live .action button').getBoundingClientRect().right") < 1280
+
+
+async def test_the_keyboard_reaches_everything(busy: Page) -> None:
+    """On each page Tab visits each visible link, button and field, each with a visible focus, and comes out again."""
+    for path in await paths(busy):
+        await busy.show(width=1280, dark=False)
+        await busy.open(path)
+        wanted = await busy.value(
+            "(window.wanted = new Set([...document.querySelectorAll('a[href], button, input, select, textarea')]"
+            ".filter(e => e.type !== 'hidden' && e.tabIndex >= 0 && e.checkVisibility()))).size"
+        )
+        await busy.value("document.activeElement.blur()")
+        for _ in range(3 * wanted + 20):
+            await busy.press("Tab")
+            await busy.value("window.wanted.delete(document.activeElement)")
+            if await busy.value("window.wanted.size") == 0:
+                break
+            style = "getComputedStyle(document.activeElement)"
+            assert await busy.value(
+                f"['BODY', 'MAIN'].includes(document.activeElement.tagName) || {style}.outlineStyle !== 'none'"
+            )
+        missed = await busy.value("[...window.wanted].map(e => e.outerHTML.slice(0, 200))")
+        assert not missed, path
