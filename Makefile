@@ -1,5 +1,5 @@
 # `make run` starts the daemon, `make test` checks everything; both install missing packages first.
-.PHONY: run test test-fast test-browser test-peers test-live setup docs demo baseline baseline-aa bench bench-mcp bench-peers bench-growth bench-audit bench-vendors bench-agents bench-tokens bench-search bench-knowledge bench-code programs chaos chaos-agents conformance conformance-a2a conformance-a2a-old ui soak fuzz lock check format clean
+.PHONY: run test test-fast test-browser screenshot test-peers test-live setup docs demo baseline baseline-aa bench bench-mcp bench-peers bench-growth bench-audit bench-vendors bench-agents bench-tokens bench-search bench-knowledge bench-code programs chaos chaos-agents conformance conformance-a2a conformance-a2a-old ui soak fuzz lock check format clean
 .DEFAULT_GOAL := help
 BIN := .venv/bin
 # The tests start hundreds of Python processes: without cached bytecode each compiles all of toold again.
@@ -83,6 +83,9 @@ test-fast: .venv/.dev ## the tests that start neither a process nor a separate d
 test-browser: .venv/.dev .venv/.axe ## the dashboard in Chromium, which must be on PATH (or CHROMIUM=path); `make test` has these tests too
 	@$(BIN)/python -c 'import sys; from tests.browser.chromium import chromium_program; sys.exit(None if chromium_program() else "make: Chromium is not installed")'
 	$(BIN)/python -m pytest -n 2 -m browser tests/browser $(ARGS)
+
+screenshot: .venv/.dev ## the picture of the dashboard in the README, from a simulated daemon: a minute and a half; needs Chromium
+	@$(BIN)/python -m tests.browser.screenshot docs/images/dashboard.png
 
 test-peers: .venv/.peer-sdk .venv/.peer-fastmcp .venv/.peer-adk .venv/.peer-inspector .venv/.peer-phoenix .venv/.peer-openai .venv/.peer-litellm .venv/.peer-llm .venv/.peer-llama .venv/.peer-pydantic-ai .venv/.peer-a2a .venv/.peer-a2a-0.3 ## clients of other projects against the daemon, over MCP, OpenAI's API and A2A, and the daemon against Phoenix and a local model
 	$(BIN)/python -m pytest -n auto -m "large_peer or not large_peer" tests/peers $(ARGS)

@@ -1,4 +1,4 @@
-"""``python -m benchmarks``: takes a minute; with ``--quick``, ``--shaping``, ``--orchestration`` or ``--a2a`` less."""
+"""``python -m benchmarks``: takes minutes; with ``--quick`` or the name of one part less."""
 
 import argparse
 import datetime as dt
@@ -8,7 +8,7 @@ import time
 
 from rich.console import Console
 
-from . import a2a, orchestration_calls, shaping
+from . import a2a, dashboard, orchestration_calls, shaping
 from .measure import FULL, IDLE_CONNECTIONS, QUICK, measure
 from .open_files import raise_file_limit
 from .report import rows, show, write
@@ -26,6 +26,9 @@ def main() -> int:
     parser.add_argument(
         "--a2a", action="store_true", help="measure messages of A2A instead, compared with calls of MCP"
     )
+    parser.add_argument(
+        "--dashboard", action="store_true", help="measure open pages of the dashboard instead, compared with none"
+    )
     arguments = parser.parse_args()
     plan = QUICK if arguments.quick else FULL
     console = Console()
@@ -36,6 +39,8 @@ def main() -> int:
         return _orchestration(console)
     if arguments.a2a:
         return _a2a(console)
+    if arguments.dashboard:
+        return _dashboard(console)
     if (files := raise_file_limit()) < IDLE_CONNECTIONS + _SPARE_FILES:
         console.print(
             f"the limit of {files} open files is too low for {IDLE_CONNECTIONS} connections: raise it with ulimit -n"
@@ -52,7 +57,7 @@ def main() -> int:
     show(rows(bare, daemon), console)
     path = write(bare, daemon, plan, dt.datetime.now(dt.UTC))
     console.print(f"{time.perf_counter() - began:.0f} s; figures in {path}", soft_wrap=True)
-    return 0 if arguments.quick else _a2a(console)
+    return 0 if arguments.quick else _a2a(console) or _dashboard(console)
 
 
 def _orchestration(console: Console) -> int:
@@ -76,6 +81,18 @@ def _a2a(console: Console) -> int:
         console.print(f"not measured: {error}", markup=False, soft_wrap=True)
         return 1
     a2a.show(measured, console)
+    return 0
+
+
+def _dashboard(console: Console) -> int:
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # ends the started processes on the way out
+    try:
+        with console.status("measuring the dashboard"):
+            measured = dashboard.measure()
+    except RuntimeError as error:
+        console.print(f"not measured: {error}", markup=False, soft_wrap=True)
+        return 1
+    dashboard.show(measured, console)
     return 0
 
 

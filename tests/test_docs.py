@@ -200,6 +200,15 @@ def test_the_readme_stays_short() -> None:
     assert len(page("README.md").splitlines()) <= 150
 
 
+def test_the_readme_opens_with_a_small_picture() -> None:
+    """Its first lines show a PNG of less than 150 KB."""
+    picture = re.search(r"!\[.+\]\((docs/images/.+\.png)\)", "\n".join(page("README.md").splitlines()[:5]))
+    assert picture is not None
+    content = (Path(__file__).parents[1] / picture[1]).read_bytes()
+    assert content.startswith(b"\x89PNG")
+    assert len(content) < 150_000
+
+
 @pytest.fixture(scope="module")
 def daemon(
     starts_processes: None, tmp_path_factory: pytest.TempPathFactory
