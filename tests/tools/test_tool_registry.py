@@ -115,7 +115,9 @@ def load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Load]:
 
     yield load_
     for name in set(sys.modules) - before:
-        if str(getattr(sys.modules[name], "__file__", None)).startswith(str(tmp_path)):
+        module = sys.modules[name]
+        places = [getattr(module, "__file__", None), *getattr(module, "__path__", ())]  # a namespace package has no file
+        if any(str(place).startswith(str(tmp_path)) for place in places):
             del sys.modules[name]
 
 
