@@ -116,7 +116,8 @@ def load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Load]:
     yield load_
     for name in set(sys.modules) - before:
         module = sys.modules[name]
-        places = [getattr(module, "__file__", None), *getattr(module, "__path__", ())]  # a namespace package has no file
+        # A namespace package has no file.
+        places = [getattr(module, "__file__", None), *getattr(module, "__path__", ())]
         if any(str(place).startswith(str(tmp_path)) for place in places):
             del sys.modules[name]
 
