@@ -46,7 +46,7 @@ async def pipe_of(editor: Editor) -> AsyncIterator[Any]:
 
 @MODES
 async def test_an_editor_is_asked(run_with: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str) -> None:
-    """By requests or in rounds; if it cannot answer, the tool's error says so."""
+    """By requests or in rounds; if it cannot answer, the error says so, in 2026-07-28 that of the request."""
     answers = [types.ElicitResult(action="accept", content={"city": "Rome"}), types.ElicitResult(action="decline")]
 
     async def fill_in(_: Any, params: Any) -> types.ElicitResult:
@@ -69,7 +69,10 @@ async def test_an_editor_is_asked(run_with: Any, tmp_path: Path, monkeypatch: py
             assert ordered[0] == "to Rome"
             assert ordered[1].startswith("error: ")
             assert await called(client, "look") == f"{tmp_path.as_uri()} | {tmp_path.as_uri()}"
-            for text in (await called(client, "think")).split(" | "):
+            old, new = (await called(client, "think")).split(" | ")
+            assert old.startswith("error: ")
+            assert new.startswith("error: " if mode == "legacy" else '-32021 {"sampling": {}}: ')
+            for text in (old, new):
                 assert "has not declared that it can ask a model" in text
         close()
         await serving

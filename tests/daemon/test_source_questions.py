@@ -1,5 +1,6 @@
 """Questions of MCP sources, in either form, reach the official SDK's client that made the call."""
 
+import json
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any
 import mcp_types as types
 import pytest
 from mcp.client import Client as SdkClient
+from mcp.shared.exceptions import MCPError
 from tests.daemon.upstream_server import serving_upstream
 from toold.daemon.app import Daemon
 from toold.protocol.tool_call import LOCAL
@@ -36,12 +38,18 @@ def client_of(daemon: Daemon, mode: str, **callbacks: Any) -> SdkClient:
 
 
 async def called(client: SdkClient, tool: str) -> str:
-    """Returns the text of a call of ``order``, ``think`` or ``look`` of ``old`` and of ``new``."""
+    """Returns the text of a call of ``order``, ``think`` or ``look`` of ``old`` and of ``new``; of an error of the
+    request its code, what it requires, and its message.
+    """
     listed = {tool.name for tool in (await client.list_tools()).tools}
     texts = []
     for source in ("old", "new"):
         name = f"{source}_{tool}"
-        result = await client.call_tool(name if name in listed else tool, {})
+        try:
+            result = await client.call_tool(name if name in listed else tool, {})
+        except MCPError as error:
+            texts.append(f"{error.code} {json.dumps(error.data['requiredCapabilities'])}: {error.message}")
+            continue
         (block,) = result.content
         assert isinstance(block, types.TextContent)
         texts.append(("error: " if result.is_error else "") + block.text)
@@ -78,16 +86,18 @@ async def test_each_kind_of_question_reaches_the_caller(run_with: Any, tmp_path:
 
 
 async def test_a_caller_that_cannot_answer_learns_why(run_with: Any, tmp_path: Path) -> None:
-    """The error of the source's tool says what the client has not declared; without roots of the client, the source
-    gets the directories that the caller may read.
+    """From the error of a server that makes one of the refusal, and else from that of the request, which names the
+    capability. Without roots of the client, the source gets the directories that the caller may read.
     """
     (tmp_path / "work").mkdir()
     async with (
         daemon_with_sources(run_with, tmp_path, TOOLD_WORKSPACE=str(tmp_path / "work")) as daemon,
         client_of(daemon, "2026-07-28") as client,
     ):
-        for text in (await called(client, "order")).split(" | "):
-            assert text.startswith("error: ")
+        old, new = (await called(client, "order")).split(" | ")
+        assert old.startswith("error: ")
+        assert new.startswith('-32021 {"elicitation": {"form": {}}}: ')
+        for text in (old, new):
             assert "asked its caller, but this client has not declared that it can show a form" in text
         root = (tmp_path / "work").as_uri()
         assert await called(client, "look") == f"{root} | {root}"

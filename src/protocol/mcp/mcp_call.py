@@ -90,7 +90,7 @@ def request_error(error: ToolError | None, revision: McpRevision) -> MessageProb
 
 def missing_capability(error: ToolError | None, revision: McpRevision) -> MessageProblem | None:
     """Returns the JSON-RPC error for a call that failed because its client has not declared a capability (decision
-    123); None for other errors, and in the revisions that have no such error.
+    121); None for other errors, and in the revisions that have no such error.
     """
     required = None if error is None or not revision.stateless else required_capabilities(error.details)
     if error is None or required is None:
