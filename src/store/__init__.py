@@ -21,6 +21,8 @@ from .conversation_outbox import ConversationCopy, ConversationOutboxState, NewC
 from .conversation_sql import ConversationUpdate, StoredConversation, StoredTurn
 from .conversation_store import ConversationStore
 from .job_sql import JobStep, StoredJob
+from .node_lease import NodeLease, boot_time
+from .node_rows import NodeRow, NodeState, SessionHeldError, Suspicion, may_bury
 from .pause_sql import decision_hash
 from .registry_entry_sql import RegistryEntryChange, RegistryEntryDeleted, RegistryEntryRow, RegistryEntrySaved
 from .registry_entry_store import RegistryEntryStore
@@ -92,6 +94,9 @@ __all__ = [
     "InputDecided",
     "JobStep",
     "NewCopy",
+    "NodeLease",
+    "NodeRow",
+    "NodeState",
     "RegistryEntryChange",
     "RegistryEntryDeleted",
     "RegistryEntryRow",
@@ -100,6 +105,7 @@ __all__ = [
     "Retention",
     "RunUsage",
     "SchemaDifference",
+    "SessionHeldError",
     "SessionRow",
     "SessionStore",
     "SettledCalls",
@@ -114,17 +120,20 @@ __all__ = [
     "StoredRequest",
     "StoredSession",
     "StoredTurn",
+    "Suspicion",
     "UnstartedCall",
     "UserCredentialDeleted",
     "UserCredentialRow",
     "VendorFileDeleted",
     "VendorFileUploaded",
+    "boot_time",
     "canonical",
     "clean",
     "day_of",
     "decision_hash",
     "find_damage",
     "is_out_of_space",
+    "may_bury",
     "microseconds",
     "open_archive",
     "schema_version",

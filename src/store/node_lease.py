@@ -1,0 +1,68 @@
+"""The lease of a node of a cluster: how long this process may answer for the sessions that it holds.
+
+Each commit of a node sets the lease in the database to ``now() + lease_s`` by the database's clock, unless another node
+has declared this one dead. The node itself calculates with its own clock, from the moment before it sent the commit: so
+its lease ends earlier than the one in the database, however long the commit took.
+
+Pure: callers pass the time, which is ``boot_time()``.
+"""
+
+import time
+from typing import Final
+
+CLOCK_DRIFT: Final = 0.01
+"""The part of a lease that is not used, because two clocks do not run equally fast. NTP slews a clock by 0.0005 at
+most."""
+HEARTBEATS: Final = 4
+"""How often a lease is renewed before it would end, if nothing else is written."""
+
+_BOOT_CLOCK: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+"""Continues while the machine sleeps. On macOS, the monotonic clock of the C library does that."""
+
+
+def boot_time() -> float:
+    """Returns the seconds since the machine started, including those in which it slept."""
+    return time.clock_gettime(_BOOT_CLOCK)
+
+
+class NodeLease:
+    """The lease as this node may count on it.
+
+    The store's writer thread renews and fences it, any thread may read it. A node without a good lease takes no frames
+    and sends none on sessions that can be resumed: another node may hold them now.
+    """
+
+    def __init__(self, lease_s: float) -> None:
+        self.lease_s: Final = lease_s
+        self._good_until = float("-inf")
+        self._fenced: str | None = None
+
+    def __repr__(self) -> str:
+        return f"<NodeLease {self._fenced or f'until {self._good_until:.3f}'}>"
+
+    @property
+    def fenced(self) -> str | None:
+        """Why this node must end; None if it may continue. It never becomes None again."""
+        return self._fenced
+
+    @property
+    def good_until(self) -> float:
+        """When the lease ends unless it is renewed; minus infinity before the first commit."""
+        return self._good_until
+
+    def good(self, now: float) -> bool:
+        """Whether this node may answer for its sessions."""
+        return now < self._good_until and self._fenced is None
+
+    def renewed(self, sent_at: float) -> None:
+        """A commit succeeded that was sent at this time. Commits may be acknowledged in any order."""
+        self._good_until = max(self._good_until, sent_at + self.lease_s * (1 - CLOCK_DRIFT))
+
+    def fence(self, reason: str) -> None:
+        """The database shows that this node was declared dead, or has lost its commits."""
+        if self._fenced is None:
+            self._fenced = reason
+
+    def heartbeat_due(self, sent_at: float) -> float:
+        """Returns when an empty commit is due after one that was sent at this time."""
+        return sent_at + self.lease_s / HEARTBEATS

@@ -1,0 +1,45 @@
+"""The nodes of a cluster as the database shows them, and who holds a session."""
+
+from typing import Final, Literal
+
+import msgspec
+
+NodeState = Literal["live", "draining", "dead"]
+
+Suspicion = Literal["none", "unreachable", "replaced"]
+"""Why a node may be dead although its lease has not ended. ``unreachable``: a connection to its address was refused, so
+nothing listens there. ``replaced``: a process starts under its name."""
+
+
+class NodeRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One process that uses the database."""
+
+    epoch: str
+    """Identifies the process. The ids of its calls begin with it."""
+    name: str
+    address: str
+    """How the other nodes reach it, as it announced itself; empty if it has not yet."""
+    details: str
+    """Its version and the digests of its settings, as it announced them; empty if it has not yet."""
+    state: NodeState
+    left_s: float
+    """The remaining seconds of its lease by the database's clock; negative once it has ended."""
+
+
+def may_bury(state: NodeState, left_s: float, suspicion: Suspicion) -> bool:
+    """Returns whether a node may be declared dead, which the database decides in the same way.
+
+    The lease decides. Before it ends, a suspicion is enough, because each commit of the node is refused from then on: a
+    wrong suspicion costs a process, not a promise. Except for a draining node, whose port closes before it ends.
+    """
+    if state == "dead":
+        return False
+    return left_s < 0 or (state == "live" and suspicion != "none")
+
+
+class SessionHeldError(Exception):
+    """Another node holds the session."""
+
+    def __init__(self, holder: NodeRow) -> None:
+        super().__init__(f"the node {holder.name} holds the session")
+        self.holder: Final = holder
