@@ -11,7 +11,7 @@ from statistics import median
 from typing import Final
 
 from toold.audit import content_reducer
-from toold.store import KEY_BYTES, Archive, CallRow, Retention, Store, open_archive
+from toold.store import KEY_BYTES, Archive, CallRow, Retention, Store, open_archive, open_sqlite_store
 
 from .curves import Curve
 
@@ -30,7 +30,7 @@ async def rows(numbers: Sequence[int], say: Callable[[str], None]) -> list[Curve
     writing, removing, tailing, summing = [], [], [], []
     with tempfile.TemporaryDirectory(prefix="toold-bench-") as directory:
         path = Path(directory) / "toold.db"
-        store = Store(path, content=_CONTENT, retention=Retention(bytes=_NO_BOUND), key=bytes(KEY_BYTES))
+        store = open_sqlite_store(path, content=_CONTENT, retention=Retention(bytes=_NO_BOUND), key=bytes(KEY_BYTES))
         try:
             there = 0
             for number in numbers:

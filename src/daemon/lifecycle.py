@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from ..audit import content_reducer
 from ..providers.simulator import Simulator
 from ..serving import ConnectionLimits, raise_limit
-from ..store import Store, StoreError
+from ..store import Store, StoreError, open_sqlite_store
 from ..tools import EFFECT_LOG, Tool, clink_tools, load_registry, simulated_tools
 from .app import Daemon
 from .component_list import ComponentList
@@ -110,7 +110,7 @@ def _open_store(settings: Settings, state: StateDirectory) -> Store:
     expects_chain = state.has_audit_key
     key = state.load_or_create_audit_key()
     try:
-        return Store(
+        return open_sqlite_store(
             state.database,
             content=content,
             retention=retention,

@@ -1,8 +1,7 @@
-"""The embedded database: calls, sessions, conversations, and sums. All SQL is in this package."""
+"""The database of the daemon: calls, sessions, conversations, and sums. All SQL is in this package."""
 
-from .a2a_push_sql import A2APushDeleted, A2APushProgress, A2APushRow
+from .a2a_push_rows import A2APushDeleted, A2APushProgress, A2APushRow
 from .a2a_task_rows import A2AEarlier, A2AEvent, A2AMessageRow, A2ATaskPage, A2ATaskQuery, A2ATaskRow
-from .archive import Archive, open_archive
 from .audit_chain import (
     GENESIS,
     KEY_BYTES,
@@ -15,23 +14,32 @@ from .audit_chain import (
     microseconds,
 )
 from .audit_trail import AuditTrail
+from .call_filter import CallFilter, CallPage
 from .call_journal import CallJournal
-from .call_search_sql import CallFilter, CallPage
-from .conversation_outbox import ConversationCopy, ConversationOutboxState, NewCopy, SettledConversationCopies
-from .conversation_sql import ConversationUpdate, StoredConversation, StoredTurn
+from .conversation_rows import (
+    ConversationCopy,
+    ConversationOutboxState,
+    ConversationUpdate,
+    NewCopy,
+    SettledConversationCopies,
+    StoredConversation,
+    StoredTurn,
+)
 from .conversation_store import ConversationStore
-from .job_sql import JobStep, StoredJob
+from .daily_usage import DailyUsage, day_of
 from .node_lease import NodeLease, boot_time
 from .node_rows import NodeRow, NodeState, SessionHeldError, Suspicion, may_bury
-from .pause_sql import decision_hash
-from .registry_entry_sql import RegistryEntryChange, RegistryEntryDeleted, RegistryEntryRow, RegistryEntrySaved
+from .registry_entry_rows import RegistryEntryChange, RegistryEntryDeleted, RegistryEntryRow, RegistryEntrySaved
 from .registry_entry_store import RegistryEntryStore
 from .retention import Retention
-from .run_usage import RunUsage
-from .schema_check import SchemaDifference
+from .run_rows import JobStep, RunUsage, StoredJob
 from .session_store import SessionStore
-from .spending_sql import DailyUsage, day_of
+from .sqlite.archive import Archive, open_archive
+from .sqlite.schema_check import SchemaDifference
+from .sqlite.sqlite_store import open_sqlite_store
+from .sqlite.store_schema import DAMAGE_REMEDY, SCHEMA, find_damage, is_out_of_space, schema_version
 from .store import Store
+from .store_errors import StoreError
 from .store_rows import (
     AuditOutboxState,
     CallEnd,
@@ -50,10 +58,10 @@ from .store_rows import (
     StoredRequest,
     StoredSession,
     UnstartedCall,
+    decision_hash,
 )
-from .store_schema import DAMAGE_REMEDY, SCHEMA, StoreError, find_damage, is_out_of_space, schema_version
-from .user_credential_sql import UserCredentialDeleted, UserCredentialRow
-from .vendor_file_sql import VendorFileDeleted, VendorFileUploaded
+from .user_credential_rows import UserCredentialDeleted, UserCredentialRow
+from .vendor_file_rows import VendorFileDeleted, VendorFileUploaded
 
 __all__ = [
     "DAMAGE_REMEDY",
@@ -136,5 +144,6 @@ __all__ = [
     "may_bury",
     "microseconds",
     "open_archive",
+    "open_sqlite_store",
     "schema_version",
 ]

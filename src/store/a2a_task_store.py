@@ -2,10 +2,9 @@
 
 import asyncio
 
-from . import a2a_push_sql, a2a_task_sql
-from .a2a_push_sql import A2APushDeleted, A2APushProgress, A2APushRow
+from .a2a_push_rows import A2APushDeleted, A2APushProgress, A2APushRow
 from .a2a_task_rows import A2AEarlier, A2AEvent, A2ATaskPage, A2ATaskQuery, A2ATaskRow
-from .store_reader import StoreReader
+from .store_port import StoreReader
 from .store_writer import StoreWriter
 
 
@@ -30,20 +29,20 @@ class A2ATaskStore:
         of a task before the commit of its message, or that of a conversation before the commit of its first call.
         """
         return await self._reader.query(
-            lambda connection: a2a_task_sql.earlier(connection, message_key, conversation_id, principal)
+            lambda queries: queries.earlier_message(message_key, conversation_id, principal)
         )
 
     async def find(self, task_id: str, principal: str) -> A2ATaskRow | None:
         """Returns a principal's task; None if it does not exist or belongs to another principal."""
-        return await self._reader.query_flushed(lambda connection: a2a_task_sql.find(connection, task_id, principal))
+        return await self._reader.query_flushed(lambda queries: queries.find_task(task_id, principal))
 
     async def events(self, task_id: str, after: int) -> list[A2AEvent]:
         """Returns the first events of a task after a number, in order; none if there are no more."""
-        return await self._reader.query_flushed(lambda connection: a2a_task_sql.events(connection, task_id, after))
+        return await self._reader.query_flushed(lambda queries: queries.task_events(task_id, after))
 
     async def page(self, query: A2ATaskQuery) -> A2ATaskPage:
         """Returns a page of a principal's tasks."""
-        return await self._reader.query_flushed(lambda connection: a2a_task_sql.page(connection, query))
+        return await self._reader.query_flushed(lambda queries: queries.task_page(query))
 
     async def write_push(self, entry: A2APushRow | A2APushDeleted | A2APushProgress) -> None:
         """Returns once a change of a push configuration is committed.
@@ -55,16 +54,16 @@ class A2ATaskStore:
 
     async def pushes_of(self, task_id: str) -> list[A2APushRow]:
         """Returns the push configurations of a task."""
-        return await self._reader.query_flushed(lambda connection: a2a_push_sql.of_task(connection, task_id))
+        return await self._reader.query_flushed(lambda queries: queries.pushes_of_task(task_id))
 
     async def pending_pushes(self, of_each: int) -> list[tuple[A2APushRow, str, str]]:
         """Returns push configurations with events to send, some of each principal, with their principals and agents."""
-        return await self._reader.query_flushed(lambda connection: a2a_push_sql.pending(connection, of_each))
+        return await self._reader.query_flushed(lambda queries: queries.pending_pushes(of_each))
 
     async def push_count(self, principal: str) -> int:
         """Returns how many push configurations of a principal may have something to send, now or later."""
-        return await self._reader.query_flushed(lambda connection: a2a_push_sql.count(connection, principal))
+        return await self._reader.query_flushed(lambda queries: queries.push_count(principal))
 
     async def unfinished(self) -> list[A2ATaskRow]:
         """Returns the tasks of all principals that have not ended, without their history."""
-        return await self._reader.query_flushed(a2a_task_sql.unfinished)
+        return await self._reader.query_flushed(lambda queries: queries.unfinished_tasks())

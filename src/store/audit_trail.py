@@ -3,11 +3,11 @@
 import asyncio
 from functools import partial
 
-from . import audit_outbox, audit_sql, call_search_sql, chain_checkpoints, spending_sql
 from .audit_chain import Checkpoint
-from .call_search_sql import CallFilter, CallPage
-from .spending_sql import DailyUsage
-from .store_reader import StoreReader
+from .call_filter import CallFilter, CallPage
+from .daily_usage import DailyUsage
+from .store_limits import PIECE_ROWS, SCANNED_ROWS
+from .store_port import Queries, StoreReader
 from .store_rows import AuditOutboxState, CallRow, CallTotals, ChainedRow, SettledCalls
 from .store_writer import StoreWriter
 
@@ -45,43 +45,35 @@ class AuditTrail:
 
     async def recent(self, limit: int) -> list[CallRow]:
         """Returns the calls that ended last, newest first."""
-        return await self._reader.query(lambda connection: audit_sql.recent(connection, limit))
+        return await self._reader.query(lambda queries: queries.recent_calls(limit))
 
     async def ended_calls(
         self, principal: str, limit: int, *, tool: str | None = None, outcome: str | None = None
     ) -> list[CallRow]:
-        """Returns a principal's calls that ended last, newest first, among the last ``audit_sql.SEARCHED_ROWS`` of all.
+        """Returns a principal's calls that ended last, newest first, among the last ``SEARCHED_ROWS`` of all.
 
         ``outcome`` is ``ok``, an error code, or ``error`` for every code.
         """
-        return await self._reader.query(
-            lambda connection: audit_sql.ended_calls(connection, principal, limit, tool, outcome)
-        )
+        return await self._reader.query(lambda queries: queries.ended_calls(principal, limit, tool, outcome))
 
     async def find_call(self, call_id: str, principal: str) -> CallRow | None:
-        """Returns a principal's ended call, if it is among the last ``audit_sql.SEARCHED_ROWS`` of all.
+        """Returns a principal's ended call, if it is among the last ``SEARCHED_ROWS`` of all.
 
         Sees all rows recorded so far.
         """
-        return await self._reader.query_flushed(lambda connection: audit_sql.find_call(connection, call_id, principal))
+        return await self._reader.query_flushed(lambda queries: queries.find_call(call_id, principal))
 
     async def search(self, wanted: CallFilter, before: int | None, limit: int) -> CallPage:
         """Returns the calls of a filter that ended before the one with seq ``before``, newest first, among the next
-        ``call_search_sql.SCANNED_ROWS``. It reads them in pieces, one search at a time, so that other reads wait for
+        ``SCANNED_ROWS``. It reads them in pieces, one search at a time, so that other reads wait for
         one piece at most.
         """
         calls: list[CallRow] = []
         searched_to: float | None = None
         async with self._searching:
-            for _ in range(call_search_sql.SCANNED_ROWS // call_search_sql.PIECE_ROWS):
+            for _ in range(SCANNED_ROWS // PIECE_ROWS):
                 page = await self._reader.query(
-                    partial(
-                        call_search_sql.search,
-                        wanted=wanted,
-                        before=before,
-                        limit=limit - len(calls),
-                        rows=call_search_sql.PIECE_ROWS,
-                    )
+                    partial(_search, wanted=wanted, before=before, limit=limit - len(calls))
                 )
                 calls += page.calls
                 searched_to = searched_to if page.searched_to is None else page.searched_to
@@ -95,29 +87,27 @@ class AuditTrail:
 
         Sees all rows recorded so far.
         """
-        return await self._reader.query_flushed(
-            lambda connection: call_search_sql.call_tree(connection, call_id, principal)
-        )
+        return await self._reader.query_flushed(lambda queries: queries.call_tree(call_id, principal))
 
     async def totals(self, principal: str | None = None) -> CallTotals:
         """Returns the sums over all calls ever recorded, or over those of one principal."""
-        return await self._reader.query(lambda connection: audit_sql.totals(connection, principal))
+        return await self._reader.query(lambda queries: queries.totals(principal))
 
     async def usage_since(self, day: str, principal: str | None = None) -> list[DailyUsage]:
         """Returns what was spent at the vendors since a day (``YYYY-MM-DD``, UTC), newest day first, by all principals
         or by one.
         """
-        return await self._reader.query(lambda connection: spending_sql.since(connection, day, principal))
+        return await self._reader.query(lambda queries: queries.usage_since(day, principal))
 
     async def calls_of_day(self, day: str) -> dict[tuple[str, str], int]:
         """Returns how many calls began on a day (``YYYY-MM-DD``, UTC), by principal and tool, without those that failed
         and had no effect.
         """
-        return await self._reader.query(lambda connection: audit_sql.calls_of_day(connection, day))
+        return await self._reader.query(lambda queries: queries.calls_of_day(day))
 
     async def outbox_state(self) -> AuditOutboxState:
         """Returns how far the calls have been sent to Supabase."""
-        return await self._reader.query(audit_outbox.state)
+        return await self._reader.query(lambda queries: queries.outbox_state())
 
     async def unsent_calls(self, after: int, limit: int) -> list[ChainedRow]:
         """Returns the oldest calls after a seq (``AuditOutboxState.settled_seq``), in order.
@@ -128,14 +118,14 @@ class AuditTrail:
         Raises:
             StoreError: the database cannot be read, or the sync fails.
         """
-        rows = await self._reader.query(lambda connection: audit_outbox.unsent(connection, after, limit))
+        rows = await self._reader.query(lambda queries: queries.unsent_calls(after, limit))
         if rows:
             await asyncio.wrap_future(self._writer.sync(rows[-1].seq))
         return rows
 
     async def unsent_checkpoints(self, limit: int) -> list[Checkpoint]:
         """Returns the oldest checkpoints whose current version Supabase does not have."""
-        return await self._reader.query(lambda connection: chain_checkpoints.unsent(connection, limit))
+        return await self._reader.query(lambda queries: queries.unsent_checkpoints(limit))
 
     def settle(self, settled: SettledCalls) -> None:
         """Records asynchronously which calls were sent or refused. Never blocks.
@@ -143,3 +133,7 @@ class AuditTrail:
         Calls whose record is lost in a crash are sent again, which is harmless.
         """
         self._writer.enqueue(settled)
+
+
+def _search(queries: Queries, *, wanted: CallFilter, before: int | None, limit: int) -> CallPage:
+    return queries.search_calls(wanted, before, limit, PIECE_ROWS)

@@ -1,18 +1,15 @@
 """The journal of calls: their starts, ends and results, orchestration runs and detached calls."""
 
 import asyncio
-import sqlite3
 from collections.abc import Collection, Sequence
 from functools import partial
 
 from msgspec.structs import replace
 
 from ..protocol.agent_record import AgentRecord, AgentRunState, AgentRunSummary
-from . import agent_run_sql, detached_sql, job_sql, pause_sql, run_sql, run_usage, session_sql
-from .commit_group import LocalResults, RunResumed
-from .job_sql import StoredJob
-from .run_usage import RunUsage
-from .store_reader import StoreReader
+from .commit_entries import LocalResults, RunResumed
+from .run_rows import RunUsage, StoredJob
+from .store_port import Queries, StoreReader
 from .store_rows import CallEnd, CallPause, CallStart, InputDecided, StoredCall, StoredDetachedCall
 from .store_writer import StoreWriter
 
@@ -76,25 +73,23 @@ class CallJournal:
 
     async def find_run(self, call_id: str, principal: str, tool: str) -> str | None:
         """Returns the run of a principal's call of this tool; None if it is unknown or has expired."""
-        return await self._reader.query_flushed(
-            lambda connection: run_sql.find_run(connection, call_id, principal, tool)
-        )
+        return await self._reader.query_flushed(lambda queries: queries.find_run(call_id, principal, tool))
 
     async def usage_of_run(self, run: str, principal: str) -> list[RunUsage]:
         """Returns what the ended calls of a principal's run spent, which includes the calls that resumed it."""
-        return await self._reader.query_flushed(lambda connection: run_usage.usage_of_run(connection, run, principal))
+        return await self._reader.query_flushed(lambda queries: queries.usage_of_run(run, principal))
 
     async def spent_by_tool(self, tool: str, day: str) -> dict[str, float]:
         """Returns the cost, by currency, of a tool's calls and their descendants that ended on a day (``YYYY-MM-DD``,
         UTC)."""
-        return await self._reader.query_flushed(lambda connection: run_usage.spent_by_tool(connection, tool, day))
+        return await self._reader.query_flushed(lambda queries: queries.spent_by_tool(tool, day))
 
     async def agent_runs(
         self, principal: str | None, *, agent: str | None, states: Collection[AgentRunState], limit: int
     ) -> list[AgentRunSummary]:
         """Returns the newest runs of agents, of a principal or of all, without those that another call made."""
         return await self._reader.query_flushed(
-            lambda connection: agent_run_sql.list_runs(connection, principal, agent=agent, states=states, limit=limit)
+            lambda queries: queries.agent_runs(principal, agent=agent, states=states, limit=limit)
         )
 
     async def agent_record(self, call_id: str, principal: str | None, *, all_results: bool) -> AgentRecord | None:
@@ -102,9 +97,7 @@ class CallJournal:
         None if it is unknown, has expired, or is another principal's."""
         since = self._writer.clock.now() - self._writer.retention.result_ttl_s
         return await self._reader.query_flushed(
-            lambda connection: agent_run_sql.find_run(
-                connection, call_id, principal, results_since=since, all_results=all_results
-            )
+            lambda queries: queries.agent_record(call_id, principal, results_since=since, all_results=all_results)
         )
 
     async def jobs(
@@ -117,94 +110,79 @@ class CallJournal:
         outcomes: Collection[str] | None = None,
         limit: int,
     ) -> list[StoredJob]:
-        """Returns a principal's jobs, newest first; the arguments are as for ``job_sql.jobs``."""
+        """Returns a principal's jobs, newest first; the arguments are as for ``Queries.jobs``."""
         return await self._reader.query_flushed(
-            lambda connection: job_sql.jobs(
-                connection, principal, tools, job_id=job_id, subject=subject, outcomes=outcomes, limit=limit
+            lambda queries: queries.jobs(
+                principal, tools, job_id=job_id, subject=subject, outcomes=outcomes, limit=limit
             )
         )
 
     async def step_ends(self, job: StoredJob) -> dict[str, float]:
         """Returns when the child calls of a job ended, by their names."""
-        return await self._reader.query_flushed(lambda connection: job_sql.step_ends(connection, job))
+        return await self._reader.query_flushed(lambda queries: queries.step_ends(job))
 
     async def child_call(self, run: str, name: str, principal: str) -> StoredCall | None:
         """Returns a child call of a run; None if it never started, has expired, or is another principal's."""
         since = self._writer.clock.now() - self._writer.retention.result_ttl_s
         return await self._reader.query_flushed(
-            lambda connection: session_sql.child_call(connection, run, name, principal, results_since=since)
+            lambda queries: queries.child_call(run, name, principal, results_since=since)
         )
 
     async def children_of_run(self, run: str, principal: str) -> dict[str, tuple[str, bytes]]:
         """Returns the children of a principal's run by their names, each with its tool and its arguments' hash."""
-        return await self._reader.query_flushed(
-            lambda connection: session_sql.children_of_run(connection, run, principal)
-        )
+        return await self._reader.query_flushed(lambda queries: queries.children_of_run(run, principal))
 
     async def detached_calls(self) -> list[StoredDetachedCall]:
         """Returns the detached calls that have started, have not ended and are not paused; the oldest first."""
-        return await self._reader.query_flushed(detached_sql.unfinished)
+        return await self._reader.query_flushed(lambda queries: queries.unfinished_detached())
 
     async def find_detached(self, call_id: str, principal: str | None) -> StoredDetachedCall | None:
         """Returns a detached call that has not ended; if a principal is given, only its own."""
-        stored = await self._reader.query_flushed(lambda connection: detached_sql.find(connection, call_id))
+        stored = await self._reader.query_flushed(lambda queries: queries.find_detached(call_id))
         if stored is None or principal not in {None, stored.session.principal}:
             return None
         return self._by_unix_time(stored)
 
     async def paused_count(self, principal: str) -> int:
         """Returns the number of a principal's paused calls."""
-        return await self._reader.query_flushed(lambda connection: pause_sql.paused_count(connection, principal))
+        return await self._reader.query_flushed(lambda queries: queries.paused_count(principal))
 
     async def paused_calls(self, principal: str | None) -> list[StoredDetachedCall]:
-        """Returns the oldest ``pause_sql.LISTED`` paused calls of a principal, or of all principals."""
+        """Returns the oldest 100 paused calls of a principal, or of all principals."""
 
-        def select(connection: sqlite3.Connection) -> list[StoredDetachedCall]:
-            ids = pause_sql.paused_ids(connection, principal)
-            return [call for call_id in ids if (call := detached_sql.find(connection, call_id)) is not None]
-
-        return [self._by_unix_time(call) for call in await self._reader.query_flushed(select)]
+        calls = await self._reader.query_flushed(lambda queries: queries.paused_calls(principal))
+        return [self._by_unix_time(call) for call in calls]
 
     async def waiting_for_credentials(self) -> list[StoredDetachedCall]:
         """Returns the paused calls of all principals that may wait for a credential."""
 
-        def select(connection: sqlite3.Connection, after: int) -> tuple[int, list[StoredDetachedCall]]:
-            rows = pause_sql.waiting_for_credentials(connection, after)
-            calls = [call for _, call_id in rows if (call := detached_sql.find(connection, call_id)) is not None]
-            return (rows[-1][0] if len(rows) == pause_sql.LISTED else 0), calls
-
         waiting: list[StoredDetachedCall] = []
-        after, calls = await self._reader.query_flushed(lambda connection: select(connection, 0))
+        after, calls = await self._reader.query_flushed(lambda queries: queries.waiting_for_credentials(0))
         waiting += calls
         while after:
-            after, calls = await self._reader.query(partial(select, after=after))
+            after, calls = await self._reader.query(partial(_waiting_for_credentials, after=after))
             waiting += calls
         return [self._by_unix_time(call) for call in waiting]
 
     async def paused_on(self, run: str) -> str | None:
         """Returns the id of the paused call that continues this run."""
-        return await self._reader.query_flushed(lambda connection: pause_sql.paused_on(connection, run))
+        return await self._reader.query_flushed(lambda queries: queries.paused_on(run))
 
     async def due_calls(self) -> list[StoredDetachedCall]:
         """Returns the paused calls whose requests have expired, or whose run has been dropped."""
         now = self._writer.clock.now()
 
-        def select(connection: sqlite3.Connection) -> list[StoredDetachedCall]:
-            ids = pause_sql.due_ids(connection, now)
-            return [call for call_id in ids if (call := detached_sql.find(connection, call_id)) is not None]
-
-        return [self._by_unix_time(call) for call in await self._reader.query_flushed(select)]
+        calls = await self._reader.query_flushed(lambda queries: queries.due_calls(now))
+        return [self._by_unix_time(call) for call in calls]
 
     async def next_expiry_s(self) -> float | None:
         """Returns the seconds until the next requests expire; None if no call is paused."""
-        at = await self._reader.query_flushed(pause_sql.next_expiry)
+        at = await self._reader.query_flushed(lambda queries: queries.next_expiry())
         return None if at is None else at - self._writer.clock.now()
 
     async def decision_hashes(self, call_id: str, principal: str) -> dict[str, bytes]:
         """Returns the decided requests of a principal's call, even one that has ended: id and ``decision_hash``."""
-        return await self._reader.query_flushed(
-            lambda connection: pause_sql.decision_hashes(connection, call_id, principal)
-        )
+        return await self._reader.query_flushed(lambda queries: queries.decision_hashes(call_id, principal))
 
     async def pause(self, pause: CallPause) -> None:
         """Persists that a detached call pauses.
@@ -230,3 +208,7 @@ class CallJournal:
             expires_at=None if call.expires_at is None else unix_time(call.expires_at),
             drops_at=None if call.drops_at is None else unix_time(call.drops_at),
         )
+
+
+def _waiting_for_credentials(queries: Queries, after: int) -> tuple[int, list[StoredDetachedCall]]:
+    return queries.waiting_for_credentials(after)

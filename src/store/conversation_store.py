@@ -2,10 +2,14 @@
 
 import asyncio
 
-from . import conversation_outbox, conversation_sql
-from .conversation_outbox import ConversationCopy, ConversationOutboxState, SettledConversationCopies
-from .conversation_sql import ConversationUpdate, StoredConversation
-from .store_reader import StoreReader
+from .conversation_rows import (
+    ConversationCopy,
+    ConversationOutboxState,
+    ConversationUpdate,
+    SettledConversationCopies,
+    StoredConversation,
+)
+from .store_port import StoreReader
 from .store_writer import StoreWriter
 
 
@@ -25,9 +29,7 @@ class ConversationStore:
 
     async def load(self, conversation_id: str, principal: str) -> StoredConversation | None:
         """Returns a principal's conversation after all earlier updates; None if it does not exist, or is another's."""
-        return await self._reader.query_flushed(
-            lambda connection: conversation_sql.load(connection, conversation_id, principal)
-        )
+        return await self._reader.query_flushed(lambda queries: queries.load_conversation(conversation_id, principal))
 
     def begin(self, update: ConversationUpdate) -> None:
         """Stores a new conversation asynchronously, before any call that starts after this. Never blocks."""
@@ -35,7 +37,7 @@ class ConversationStore:
 
     async def newest(self, principal: str, limit: int) -> list[tuple[str, float, int]]:
         """Returns a principal's conversations that were used last: id, time and bytes, the newest first."""
-        return await self._reader.query(lambda connection: conversation_sql.newest(connection, principal, limit))
+        return await self._reader.query(lambda queries: queries.newest_conversations(principal, limit))
 
     async def update(self, update: ConversationUpdate) -> None:
         """Returns once a new or continued conversation is committed. A power cut may undo this until a later call ends.
@@ -47,7 +49,7 @@ class ConversationStore:
 
     async def outbox_state(self) -> ConversationOutboxState:
         """Returns how far the copies have been sent to Supabase."""
-        return await self._reader.query(conversation_outbox.state)
+        return await self._reader.query(lambda queries: queries.copies_state())
 
     async def unsent_copies(self, after: int, limit: int, max_bytes: int) -> list[ConversationCopy]:
         """Returns the oldest copies after a number (``ConversationCopy.number``), in order.
@@ -61,9 +63,7 @@ class ConversationStore:
         """
         if not self.copy_enabled:
             return []
-        stored = await self._reader.query(
-            lambda connection: conversation_outbox.unsent(connection, after, limit, max_bytes)
-        )
+        stored = await self._reader.query(lambda queries: queries.unsent_copies(after, limit, max_bytes))
         if stored:
             await asyncio.wrap_future(self._writer.sync())
         return stored

@@ -2,9 +2,8 @@
 
 import asyncio
 
-from . import registry_entry_sql
-from .registry_entry_sql import RegistryEntryChange, RegistryEntryRow
-from .store_reader import StoreReader
+from .registry_entry_rows import RegistryEntryChange, RegistryEntryRow
+from .store_port import StoreReader
 from .store_writer import StoreWriter
 
 
@@ -29,4 +28,4 @@ class RegistryEntryStore:
         Raises:
             StoreError: the database cannot be read.
         """
-        return await self._reader.query_flushed(registry_entry_sql.all_entries)
+        return await self._reader.query_flushed(lambda queries: queries.registry_entries())

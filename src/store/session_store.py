@@ -5,9 +5,8 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from . import session_sql
-from .commit_group import ResultsAcknowledged, SessionClosed, SessionsSeen
-from .store_reader import StoreReader
+from .commit_entries import ResultsAcknowledged, SessionClosed, SessionsSeen
+from .store_port import StoreReader
 from .store_rows import SessionRow, StoredCall, StoredCallState, StoredSession
 from .store_writer import StoreWriter
 
@@ -44,9 +43,7 @@ class SessionStore:
         It has its last 4,096 calls at most, and local calls only as long as their results are stored.
         """
         since = self._results_since()
-        stored = await self._reader.query_flushed(
-            lambda connection: session_sql.load_session(connection, key_hash, results_since=since)
-        )
+        stored = await self._reader.query_flushed(lambda queries: queries.load_session(key_hash, results_since=since))
         if stored is None:
             return None
         self.mark_seen([stored.row.id])
@@ -57,7 +54,7 @@ class SessionStore:
         """Returns a session's ended journalled call, even one that is older than its last 4,096."""
         since = self._results_since()
         stored = await self._reader.query_flushed(
-            lambda connection: session_sql.ended_call(connection, session_id, request_key, results_since=since)
+            lambda queries: queries.ended_call(session_id, request_key, results_since=since)
         )
         return None if stored is None else self._by_unix_time(stored)
 
@@ -68,7 +65,7 @@ class SessionStore:
         """
         since = self._results_since()
         return await self._reader.query_flushed(
-            lambda connection: session_sql.call_states(connection, session_id, request_keys, results_since=since)
+            lambda queries: queries.call_states(session_id, request_keys, results_since=since)
         )
 
     def _results_since(self) -> float:

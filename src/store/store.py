@@ -1,4 +1,4 @@
-"""The store: one SQLite file, its writer thread and its reader thread."""
+"""The store: its parts, its writer thread and its reader, for whichever database they use."""
 
 import asyncio
 import concurrent.futures
@@ -8,12 +8,12 @@ from typing import Final
 from .a2a_task_store import A2ATaskStore
 from .audit_trail import AuditTrail
 from .call_journal import CallJournal
-from .committer import Content
 from .conversation_store import ConversationStore
+from .group_committer import Content
 from .registry_entry_store import RegistryEntryStore
 from .retention import Retention
 from .session_store import SessionStore
-from .store_reader import StoreReader
+from .store_port import StoreReader
 from .store_writer import StoreWriter
 from .user_credential_store import UserCredentialStore
 from .vendor_file_store import VendorFileStore
@@ -23,46 +23,33 @@ CLOSE_TIMEOUT_S: Final = 5.0
 
 
 class Store:
-    """Opens and closes the database, and gives access to its parts.
+    """Gives access to the parts of an open database, and closes it. Created by ``open_sqlite_store``.
 
-    ``content`` reduces the arguments of calls to what the audit rows show. ``key`` (``KEY_BYTES`` long) signs the audit
-    chain; ``expects_chain``: the key signed one before this start. ``copy_conversations``: conversations are copied to
+    ``path``: the directory or file whose disk the database fills. ``copy_conversations``: conversations are copied to
     Supabase.
-
-    Raises:
-        NewerSchemaError: a newer toold wrote the file.
-        StoreError: the file cannot be created, read or written. If only a full disk prevents this, nothing is raised:
-            ``problem`` is set until the disk has space.
     """
 
     def __init__(
-        self,
-        path: Path,
-        *,
-        content: Content,
-        retention: Retention,
-        key: bytes,
-        expects_chain: bool = False,
-        copy_conversations: bool = False,
+        self, writer: StoreWriter, reader: StoreReader, *, path: Path, copy_conversations: bool = False
     ) -> None:
         self._path = path
-        self._writer = StoreWriter(path, content=content, retention=retention, key=key, expects_chain=expects_chain)
-        self._reader = StoreReader(path, self._writer.flush)
-        self.journal: Final = CallJournal(self._writer, self._reader)
+        self._writer = writer
+        self._reader = reader
+        self.journal: Final = CallJournal(writer, reader)
         """Calls that are not local, from their start until their ids expire."""
-        self.audit: Final = AuditTrail(self._writer, self._reader)
+        self.audit: Final = AuditTrail(writer, reader)
         """Audit rows, their sums, and their outbox to Supabase."""
-        self.sessions: Final = SessionStore(self._writer, self._reader)
+        self.sessions: Final = SessionStore(writer, reader)
         """Sessions that can be resumed, and their calls."""
-        self.conversations: Final = ConversationStore(self._writer, self._reader, copy_enabled=copy_conversations)
+        self.conversations: Final = ConversationStore(writer, reader, copy_enabled=copy_conversations)
         """Conversations, and the outbox of their copies to Supabase."""
-        self.vendor_files: Final = VendorFileStore(self._writer, self._reader)
+        self.vendor_files: Final = VendorFileStore(writer, reader)
         """Which principal uploaded which file to a vendor."""
-        self.a2a_tasks: Final = A2ATaskStore(self._writer, self._reader)
+        self.a2a_tasks: Final = A2ATaskStore(writer, reader)
         """Which detached calls are tasks of A2A, and their messages."""
-        self.registry_entries: Final = RegistryEntryStore(self._writer, self._reader)
+        self.registry_entries: Final = RegistryEntryStore(writer, reader)
         """The entries of the registry that the daemon serves."""
-        self.user_credentials: Final = UserCredentialStore(self._writer, self._reader)
+        self.user_credentials: Final = UserCredentialStore(writer, reader)
         """Credentials that users gave for services, encrypted."""
 
     @property

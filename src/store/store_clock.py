@@ -5,20 +5,7 @@ Callers use Unix times. The store converts them by their age: what is an hour ol
 hour old by this one.
 """
 
-import sqlite3
 import time
-from typing import Final
-
-# One maximum per state, so that SQLite needs only the index on (state, ended_at).
-_LATEST: Final = """
-SELECT max(at) FROM (
-    SELECT at FROM store_clock
-    UNION ALL SELECT max(seen_at) FROM session
-    UNION ALL SELECT max(ended_at) FROM journal WHERE state = 'done'
-    UNION ALL SELECT max(ended_at) FROM journal WHERE state = 'expired'
-    UNION ALL SELECT max(ended_at) FROM journal WHERE state = 'interrupted'
-)
-"""
 
 
 class StoreClock:
@@ -38,18 +25,3 @@ class StoreClock:
     def unix_time(self, stored_time: float) -> float:
         """Converts a time of this clock to the Unix time with the same age."""
         return time.time() - (self.now() - stored_time)
-
-
-def load(connection: sqlite3.Connection) -> StoreClock:
-    """Returns the clock of a database. It continues from the last time that was saved or is found in the journal; in an
-    empty database it begins with the system's clock.
-    """
-    (latest,) = connection.execute(_LATEST).fetchone()
-    return StoreClock(time.time() if latest is None else latest)
-
-
-def save(connection: sqlite3.Connection, clock: StoreClock) -> None:
-    """Stores the present time of the clock. Time that a crash loses makes data expire that much later."""
-    connection.execute(
-        "INSERT INTO store_clock (one, at) VALUES (1, ?) ON CONFLICT DO UPDATE SET at = excluded.at", (clock.now(),)
-    )

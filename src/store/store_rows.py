@@ -1,5 +1,6 @@
 """The rows of the store, and the sums over them."""
 
+import hashlib
 from typing import Any, Literal
 
 import msgspec
@@ -207,6 +208,11 @@ class InputDecided(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Unix time in seconds."""
     row: CallRow
     """The audit row of the decision."""
+
+
+def decision_hash(decision: InputDecision) -> bytes:
+    """Returns what identifies a decision once its call has ended."""
+    return hashlib.blake2b(msgspec.json.encode(decision, order="deterministic"), digest_size=16).digest()
 
 
 class StoredRequest(msgspec.Struct, frozen=True, gc=False):

@@ -8,21 +8,20 @@ import collections
 import concurrent.futures
 import threading
 import time
-from pathlib import Path
 from typing import Final
 
 import msgspec
 import structlog
 
-from . import audit_sql
-from .chain_writer import GROUP_WINDOW_S
-from .commit_group import CommitItem, Entry, SyncRequested
-from .committer import Committer, Content, write_error
-from .conversation_sql import ConversationUpdate
+from .commit_entries import CommitItem, Entry, SyncRequested
+from .conversation_rows import ConversationUpdate
+from .group_committer import Content, GroupCommitter
 from .retention import Retention
 from .store_clock import StoreClock
+from .store_errors import write_error
+from .store_limits import GROUP_WINDOW_S, ROWS_PER_STATEMENT
 from .store_rows import CallEnd, CallRow, CallStart
-from .vendor_file_sql import VendorFileUploaded
+from .vendor_file_rows import VendorFileUploaded
 
 RETRY_S: Final = 1.0
 """Time between two attempts while writes fail."""
@@ -43,11 +42,9 @@ class StoreWriter:
     counters need no lock.
     """
 
-    def __init__(
-        self, path: Path, *, content: Content, retention: Retention, key: bytes, expects_chain: bool = False
-    ) -> None:
-        self._committer = Committer(path, content=content, retention=retention, key=key, expects_chain=expects_chain)
-        self.chain: Final = self._committer.chain
+    def __init__(self, committer: GroupCommitter) -> None:
+        self._committer = committer
+        self.chain: Final = committer.chain
         """The name of the audit chain."""
 
         # From the event loop's thread to the writer's.
@@ -227,7 +224,7 @@ class StoreWriter:
                 self._flushes.append(entry)
                 continue
             self._committer.add(entry)
-            if len(self._committer.group) % audit_sql.ROWS_PER_STATEMENT == 0:
+            if len(self._committer.group) % ROWS_PER_STATEMENT == 0:
                 time.sleep(0)  # yields the interpreter lock, which the event loop would otherwise get after 5 ms
 
 

@@ -2,10 +2,9 @@
 
 import asyncio
 
-from . import user_credential_sql
-from .store_reader import StoreReader
+from .store_port import StoreReader
 from .store_writer import StoreWriter
-from .user_credential_sql import UserCredentialDeleted, UserCredentialRow
+from .user_credential_rows import UserCredentialDeleted, UserCredentialRow
 
 
 class UserCredentialStore:
@@ -25,16 +24,16 @@ class UserCredentialStore:
 
     async def find(self, principal: str, service: str) -> UserCredentialRow | None:
         """Returns a principal's credential for a service."""
-        return await self._reader.query(lambda connection: user_credential_sql.find(connection, principal, service))
+        return await self._reader.query(lambda queries: queries.find_credential(principal, service))
 
     async def of_principal(self, principal: str) -> list[UserCredentialRow]:
         """Returns the credentials of a principal, by service."""
-        return await self._reader.query(lambda connection: user_credential_sql.of_principal(connection, principal))
+        return await self._reader.query(lambda queries: queries.credentials_of(principal))
 
     async def count(self) -> int:
         """Returns the number of credentials of all principals."""
-        return await self._reader.query(user_credential_sql.count)
+        return await self._reader.query(lambda queries: queries.credential_count())
 
     async def after(self, principal: str, service: str) -> list[UserCredentialRow]:
         """Returns some credentials of all principals, those after this one, in order."""
-        return await self._reader.query(lambda connection: user_credential_sql.after(connection, principal, service))
+        return await self._reader.query(lambda queries: queries.credentials_after(principal, service))

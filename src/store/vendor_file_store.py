@@ -2,10 +2,9 @@
 
 import asyncio
 
-from . import vendor_file_sql
-from .store_reader import StoreReader
+from .store_port import StoreReader
 from .store_writer import StoreWriter
-from .vendor_file_sql import VendorFileDeleted, VendorFileUploaded
+from .vendor_file_rows import VendorFileDeleted, VendorFileUploaded
 
 
 class VendorFileStore:
@@ -29,6 +28,4 @@ class VendorFileStore:
 
     async def owned_files(self, provider: str, principal: str | None) -> frozenset[str]:
         """Returns the ids of a principal's files at a vendor; None: of all principals' files."""
-        return await self._reader.query_flushed(
-            lambda connection: vendor_file_sql.owned(connection, provider, principal)
-        )
+        return await self._reader.query_flushed(lambda queries: queries.owned_files(provider, principal))

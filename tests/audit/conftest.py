@@ -21,6 +21,7 @@ from toold.store import (
     Retention,
     Store,
     StoredTurn,
+    open_sqlite_store,
 )
 
 
@@ -74,7 +75,7 @@ def table() -> Table:
 
 @pytest.fixture
 async def store(tmp_path: Path, audit_key: bytes) -> AsyncIterator[Store]:
-    store = Store(
+    store = open_sqlite_store(
         tmp_path / "toold.db",
         content=json.dumps,
         retention=Retention(days=20_000),

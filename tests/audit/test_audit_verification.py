@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 from toold.audit import ChainFindings, ChainKeyError, verify_local
-from toold.store import CallRow, ChainSigner, Retention, SettledCalls, Store, open_archive
+from toold.store import CallRow, ChainSigner, Retention, SettledCalls, open_archive, open_sqlite_store
 
 Told = list[tuple[str, int, int]]
 
@@ -24,7 +24,7 @@ def path(tmp_path: Path) -> Path:
 async def written(path: Path, row: Callable[..., CallRow], audit_key: bytes) -> Path:
     """A database of nine calls that ended in order, after two expired calls, with two refused ones."""
     for retention, ids in ((Retention(days=100_000), ("old-1", "old-2")), (Retention(), "abcdefghi")):
-        store = Store(path, content=json.dumps, retention=retention, key=audit_key)
+        store = open_sqlite_store(path, content=json.dumps, retention=retention, key=audit_key)
         for name in ids:
             at = {"started_at": 1e9} if len(name) > 1 else {}
             store.audit.record(row(id=name, arguments={"n": 1.0, "text": "\0"}, **at))
@@ -108,7 +108,7 @@ async def test_older_head_does_not_hide_newer_rows(
     """If an older valid head is restored, the rows after it are reported as added."""
     with closing(sqlite3.connect(written)) as connection:
         (old,) = connection.execute("SELECT * FROM head").fetchall()
-    store = Store(written, content=json.dumps, retention=Retention(), key=audit_key)
+    store = open_sqlite_store(written, content=json.dumps, retention=Retention(), key=audit_key)
     store.audit.record(row(id="new"))
     await store.close()
     with closing(sqlite3.connect(written)) as connection, connection:
@@ -123,7 +123,7 @@ async def test_rows_of_another_key_are_not_verified(
     other = b"o" * 32
     with pytest.raises(ChainKeyError, match="restore its key"):
         verified(written, other)
-    store = Store(written, content=json.dumps, retention=Retention(), key=other)
+    store = open_sqlite_store(written, content=json.dumps, retention=Retention(), key=other)
     store.audit.record(row(id="new"))
     await store.close()
     with pytest.raises(ChainKeyError):
@@ -137,12 +137,12 @@ async def test_rows_from_before_the_chain_count_as_older(
     path: Path, row: Callable[..., CallRow], audit_key: bytes
 ) -> None:
     """Rows from before the chain are counted and not reported as problems."""
-    await Store(path, content=json.dumps, retention=Retention(), key=b"o" * 32).close()
-    store = Store(path, content=json.dumps, retention=Retention(), key=audit_key)
+    await open_sqlite_store(path, content=json.dumps, retention=Retention(), key=b"o" * 32).close()
+    store = open_sqlite_store(path, content=json.dumps, retention=Retention(), key=audit_key)
     store.audit.record(row())
     await store.close()
     tamper(path, "UPDATE call SET mac = NULL", "DELETE FROM head", "DELETE FROM checkpoint")
-    store = Store(path, content=json.dumps, retention=Retention(), key=audit_key)
+    store = open_sqlite_store(path, content=json.dumps, retention=Retention(), key=audit_key)
     store.audit.record(row())
     await store.close()
     findings = verified(path, audit_key)
@@ -175,7 +175,7 @@ async def test_start_does_not_sign_forged_rows(
     restart, and verification reports missing rows with a remedy."""
     tamper(written, *statements)
     with capture_logs() as lines:
-        store = Store(written, content=json.dumps, retention=Retention(), key=audit_key, expects_chain=True)
+        store = open_sqlite_store(written, content=json.dumps, retention=Retention(), key=audit_key, expects_chain=True)
     assert "`toold audit verify` reports it" in lines[0]["event"]
     store.audit.record(row(id="new"))
     await store.close()
@@ -194,7 +194,9 @@ async def test_missing_database_is_reported(written: Path, audit_key: bytes, emp
     if empty:
         written.touch()
     with capture_logs():
-        await Store(written, content=json.dumps, retention=Retention(), key=audit_key, expects_chain=True).close()
+        await open_sqlite_store(
+            written, content=json.dumps, retention=Retention(), key=audit_key, expects_chain=True
+        ).close()
     findings = verified(written, audit_key)
     assert reported(findings) == [("missing", 0, 0)]
 

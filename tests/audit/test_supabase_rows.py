@@ -21,7 +21,8 @@ from toold.audit.supabase_rows import (
     copy_records,
     records,
 )
-from toold.store import CallRow, ChainedRow, ChainSigner, Checkpoint, ConversationCopy, audit_sql, canonical
+from toold.store import CallRow, ChainedRow, ChainSigner, Checkpoint, ConversationCopy, canonical
+from toold.store.audit_rows import audit_values
 
 MIGRATIONS = Path(__file__).parents[2] / "supabase/migrations"
 MakeRow = Callable[..., CallRow]
@@ -188,7 +189,7 @@ def test_sent_rows_have_the_same_mac_as_stored_rows(row: MakeRow, fields: dict[s
     arguments = json.dumps(call.arguments) if call.arguments else None
     records = json.loads(json.dumps(made_of(call)))
     request = next(iter(records["toold_provider_calls"]), None)
-    assert canonical(call_values(records["toold_calls"][0], request)) == canonical(audit_sql.values(call, arguments))
+    assert canonical(call_values(records["toold_calls"][0], request)) == canonical(audit_values(call, arguments))
 
 
 @pytest.mark.parametrize("column", ["call_id", "started_at", "principal", "outcome", "latency_ms"])

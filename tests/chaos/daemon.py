@@ -18,8 +18,8 @@ import os, runpy, signal, sys, time
 shift, kill_at, clock = float(sys.argv.pop(1)), int(sys.argv.pop(1)), time.time
 time.time = lambda: clock() + shift
 if kill_at:
-    from toold.store.committer import Committer
-    commits, commit = 0, Committer._commit
+    from toold.store.sqlite.committer import SqliteCommitter
+    commits, commit = 0, SqliteCommitter._commit
     def commit_or_die(committer, connection):
         global commits
         commits += 1
@@ -28,7 +28,7 @@ if kill_at:
         commit(committer, connection)
         if commits == -kill_at:
             os.kill(os.getpid(), signal.SIGKILL)
-    Committer._commit = commit_or_die
+    SqliteCommitter._commit = commit_or_die
 sys.argv[0] = "toold"
 runpy.run_module("toold", run_name="__main__", alter_sys=True)
 """

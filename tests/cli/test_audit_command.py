@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from toold.store import CallRow, Retention, Store
+from toold.store import CallRow, Retention, open_sqlite_store
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,7 +35,7 @@ async def kept(bare_environment: Path, row: Callable[..., CallRow], audit_key: b
             cost_currency="USD",
         ),
     ]  # fmt: skip
-    store = Store(bare_environment / "toold.db", content=json.dumps, retention=Retention(), key=audit_key)
+    store = open_sqlite_store(bare_environment / "toold.db", content=json.dumps, retention=Retention(), key=audit_key)
     for one in rows:
         store.audit.record(one)
     await store.close()

@@ -11,7 +11,8 @@ import msgspec
 import pytest
 from toold.cli.status_command import when
 from toold.daemon.persistence.state_directory import StateDirectory
-from toold.store import CallRow, ChainSigner, Checkpoint, Retention, Store, chain_checkpoints
+from toold.store import CallRow, ChainSigner, Checkpoint, Retention, open_sqlite_store
+from toold.store.sqlite import chain_checkpoints
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,7 +26,7 @@ async def kept(bare_environment: Path, row: Callable[..., CallRow]) -> Path:
     """The state directory of a daemon that has ended, with three calls."""
     with StateDirectory(bare_environment) as state:
         key = state.load_or_create_audit_key()
-        store = Store(state.database, content=json.dumps, retention=Retention(), key=key)
+        store = open_sqlite_store(state.database, content=json.dumps, retention=Retention(), key=key)
         for name in "abc":
             store.audit.record(row(id=name))
         await store.close()

@@ -16,7 +16,7 @@ from toold.audit import REDACTED, AuditSender, SupabaseWriter
 from toold.client import MCPWebSocketClient
 from toold.daemon.config.settings import Settings
 from toold.daemon.lifecycle import running
-from toold.store import ConversationUpdate, NewCopy, Retention, Store, StoredTurn
+from toold.store import ConversationUpdate, NewCopy, Retention, Store, StoredTurn, open_sqlite_store
 
 DAY = 86400.0
 SECRET = "sk-0123456789abcdef0123"
@@ -24,7 +24,7 @@ SECRET = "sk-0123456789abcdef0123"
 
 @pytest.fixture
 async def store(tmp_path: Path, audit_key: bytes) -> AsyncIterator[Store]:
-    store = Store(
+    store = open_sqlite_store(
         tmp_path / "toold.db", content=json.dumps, retention=Retention(), key=audit_key, copy_conversations=True
     )
     yield store

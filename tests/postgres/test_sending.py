@@ -14,7 +14,7 @@ from toold.audit import AuditSender, SupabaseWriter
 from toold.client import MCPWebSocketClient
 from toold.daemon.config.settings import Settings
 from toold.daemon.lifecycle import running
-from toold.store import CallRow, ChainedRow, Retention, Store
+from toold.store import CallRow, ChainedRow, Retention, Store, open_sqlite_store
 
 MakeRow = Callable[..., CallRow]
 StartSender = Callable[[str], AuditSender]
@@ -22,7 +22,7 @@ StartSender = Callable[[str], AuditSender]
 
 @pytest.fixture
 async def store(tmp_path: Path, audit_key: bytes) -> AsyncIterator[Store]:
-    store = Store(tmp_path / "toold.db", content=json.dumps, retention=Retention(), key=audit_key)
+    store = open_sqlite_store(tmp_path / "toold.db", content=json.dumps, retention=Retention(), key=audit_key)
     yield store
     await store.close()
 

@@ -25,10 +25,11 @@ from toold.store import (
     ChainTrail,
     Retention,
     Store,
-    audit_sql,
     canonical,
     open_archive,
+    open_sqlite_store,
 )
+from toold.store.audit_rows import audit_values
 
 MakeRow = Callable[..., CallRow]
 Told = list[tuple[str, int, int]]
@@ -41,7 +42,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 async def store(path: Path, audit_key: bytes) -> AsyncIterator[Store]:
-    store = Store(path, content=json.dumps, retention=Retention(days=20_000), key=audit_key)
+    store = open_sqlite_store(path, content=json.dumps, retention=Retention(days=20_000), key=audit_key)
     yield store
     with contextlib.suppress(RuntimeError):  # some tests close the store themselves
         await store.close()
@@ -133,7 +134,7 @@ def test_rows_read_back_have_the_same_bytes(gateway_url: str, service_key: str, 
     def holds(drawn: list[tuple[dict[str, Any], dict[str, Any]]]) -> None:
         rows = [row(id=f"call-{seq}", **fields, **item) for seq, (fields, item) in enumerate(drawn, 1)]
         local = [
-            canonical(audit_sql.values(item, None if item.arguments is None else json.dumps(item.arguments)))
+            canonical(audit_values(item, None if item.arguments is None else json.dumps(item.arguments)))
             for item in rows
         ]
         assert asyncio.run(_there_and_back(gateway_url, service_key, rows)) == local
@@ -249,10 +250,10 @@ async def test_unsent_expired_calls_are_not_missing(
         store.audit.record(row(id=f"unsent-{number}", started_at=1.0))
     store.audit.record(row(id="young"))
     await store.close()
-    short = Store(path, content=json.dumps, retention=Retention(bytes=1), key=audit_key)
+    short = open_sqlite_store(path, content=json.dumps, retention=Retention(bytes=1), key=audit_key)
     await short.flush()
     await short.close()
-    again = Store(path, content=json.dumps, retention=Retention(), key=audit_key)
+    again = open_sqlite_store(path, content=json.dumps, retention=Retention(), key=audit_key)
     again.audit.record(row(id="late"))
     await again.close()
     findings = await verified()
@@ -289,7 +290,7 @@ async def test_restarted_chain_is_reported(
         connection.backup(copy)
         connection.execute("DELETE FROM head")
         connection.commit()
-    again = Store(path, content=json.dumps, retention=Retention(), key=audit_key, expects_chain=True)
+    again = open_sqlite_store(path, content=json.dumps, retention=Retention(), key=audit_key, expects_chain=True)
     again.audit.record(row(id="c"))
     await again.flush()
     sender = AuditSender(again, lambda: SupabaseWriter(gateway.url, SecretStr(service_key), again.audit.chain))
@@ -337,7 +338,7 @@ def test_verify_command_reports_missing_rows(
     async def sends() -> None:
         with StateDirectory(tmp_path) as state:
             key = state.load_or_create_audit_key()
-            store = Store(state.database, content=json.dumps, retention=Retention(), key=key)
+            store = open_sqlite_store(state.database, content=json.dumps, retention=Retention(), key=key)
             for name in "abc":
                 store.audit.record(row(id=name))
             sender = AuditSender(store, lambda: SupabaseWriter(gateway_url, SecretStr(service_key), store.audit.chain))

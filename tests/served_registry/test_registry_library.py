@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.waiting import until
 from toold.served_registry import Kind, RegistryLibrary, RegistryRefusedError, registry_content, registry_kinds
-from toold.store import KEY_BYTES, Retention, Store
+from toold.store import KEY_BYTES, Retention, Store, open_sqlite_store
 
 Opened = Callable[[], AbstractAsyncContextManager[tuple[Store, RegistryLibrary]]]
 
@@ -28,7 +28,7 @@ def opened(tmp_path: Path) -> Opened:
 
     @asynccontextmanager
     async def opening() -> AsyncIterator[tuple[Store, RegistryLibrary]]:
-        store = Store(tmp_path / "toold.db", content=str, retention=Retention(), key=b"k" * KEY_BYTES)
+        store = open_sqlite_store(tmp_path / "toold.db", content=str, retention=Retention(), key=b"k" * KEY_BYTES)
 
         async def changed(_: Kind) -> None:
             return
@@ -118,7 +118,7 @@ async def test_thousands_of_invalid_fields_are_counted(opened: Opened, more: dic
 async def test_a_change_returns_its_own_entity_tag(tmp_path: Path) -> None:
     """While one change waits until it is in use, another one is made: each client gets the tag of the version that it
     made, and an entry that was deleted meanwhile is answered as it was made."""
-    store = Store(tmp_path / "toold.db", content=str, retention=Retention(), key=b"k" * KEY_BYTES)
+    store = open_sqlite_store(tmp_path / "toold.db", content=str, retention=Retention(), key=b"k" * KEY_BYTES)
     going_on: list[asyncio.Future[None]] = []
 
     async def changed(_: Kind) -> None:

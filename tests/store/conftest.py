@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.store.committer_steps import OpenCommitter
+from tests.store.sqlite.committer_steps import OpenCommitter
 from toold.protocol.tool_call import ModelUsage
-from toold.store import CallEnd, CallRow, CallStart, Retention, SessionRow, Store, StoredCall
-from toold.store.chain_writer import ChainWriter
-from toold.store.committer import Committer
-from toold.store.store_schema import open_database
+from toold.store import CallEnd, CallRow, CallStart, Retention, SessionRow, Store, StoredCall, open_sqlite_store
+from toold.store.sqlite.chain_writer import ChainWriter
+from toold.store.sqlite.committer import SqliteCommitter
+from toold.store.sqlite.store_schema import open_database
 
 MakeRow = Callable[..., CallRow]
 
@@ -83,7 +83,7 @@ def open_store(database: Path, audit_key: bytes) -> Callable[..., Store]:
     """A function that opens a store on ``database``. The caller closes the store."""
 
     def make(retention: Retention | None = None) -> Store:
-        return Store(database, content=json.dumps, retention=retention or Retention(), key=audit_key)
+        return open_sqlite_store(database, content=json.dumps, retention=retention or Retention(), key=audit_key)
 
     return make
 
@@ -93,11 +93,11 @@ def open_committer(database: Path, audit_key: bytes, monkeypatch: pytest.MonkeyP
     """A function that opens a committer on ``database`` that does not wait for locks."""
     connect = functools.partial(sqlite3.connect, timeout=0)
     monkeypatch.setattr(sqlite3, "connect", connect)
-    return lambda: Committer(database, content=json.dumps, retention=Retention(), key=audit_key)
+    return lambda: SqliteCommitter(database, content=json.dumps, retention=Retention(), key=audit_key)
 
 
 @pytest.fixture
-def committer(open_committer: OpenCommitter) -> Iterator[Committer]:
+def committer(open_committer: OpenCommitter) -> Iterator[SqliteCommitter]:
     committer = open_committer()
     yield committer
     committer.close()

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from toold.store import a2a_push_sql, a2a_task_sql
 from toold.store.a2a_task_rows import A2AEarlier, A2AEvent, A2AMessageRow, A2ATaskQuery, A2ATaskRow
-from toold.store.store_schema import STEPS, open_database
+from toold.store.sqlite import a2a_push_sql, a2a_task_sql
+from toold.store.sqlite.store_schema import STEPS, open_database
 
 
 def task(number: int, *, ended: bool) -> A2ATaskRow:

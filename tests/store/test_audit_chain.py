@@ -9,8 +9,9 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from toold.store import GENESIS, CallRow, ChainHead, ChainSigner, Checkpoint, audit_sql, canonical, microseconds
+from toold.store import GENESIS, CallRow, ChainHead, ChainSigner, Checkpoint, canonical, microseconds
 from toold.store.audit_chain import canonical_json, clean
+from toold.store.audit_rows import Values, audit_values
 
 SIGNER = ChainSigner(b"k" * 32)
 CHECKPOINT = Checkpoint(
@@ -23,8 +24,8 @@ ROW = CallRow(
 )  # fmt: skip
 
 
-def values(**fields: Any) -> audit_sql.Values:
-    return audit_sql.values(msgspec.structs.replace(ROW, **fields), fields.get("arguments"))
+def values(**fields: Any) -> Values:
+    return audit_values(msgspec.structs.replace(ROW, **fields), fields.get("arguments"))
 
 
 # --- rows ------------------------------------------------------------------------------------------------------------

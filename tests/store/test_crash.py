@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from toold.store import Store
-from toold.store.store_schema import open_for_reading
+from toold.store.sqlite.store_schema import open_for_reading
 
 Call = Any  # conftest.Journalled
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.process
 
 VICTIM = """
 import asyncio, itertools, pathlib, sys, time
-from toold.store import CallRow, CallEnd, Retention, SessionRow, CallStart, Store
+from toold.store import CallRow, CallEnd, Retention, SessionRow, CallStart, Store, open_sqlite_store
 
 CALLERS = 16
 
@@ -39,7 +39,7 @@ async def caller(store, round, name):
         print("ended", key, flush=True)
 
 async def main():
-    store = Store(pathlib.Path(sys.argv[1]), content=str, retention=Retention(), key=b"k" * 32)
+    store = open_sqlite_store(pathlib.Path(sys.argv[1]), content=str, retention=Retention(), key=b"k" * 32)
     store.sessions.open(SessionRow(id="s-1", key_hash=b"key", principal="local", label="l", toolset="standard",
                                   opened_at=time.time()))
     await asyncio.gather(*(caller(store, sys.argv[2], name) for name in range(CALLERS)))
@@ -113,7 +113,7 @@ async def test_copied_files_have_the_acknowledged_writes(
 
 FULL_DISK = """
 import asyncio, pathlib, resource, signal, sys, time
-from toold.store import CallRow, CallEnd, Retention, SessionRow, CallStart, Store, StoreError
+from toold.store import CallRow, CallEnd, Retention, SessionRow, CallStart, Store, open_sqlite_store, StoreError
 
 def row(key, **fields):
     return CallRow(id=key, started_at=time.time(), transport="websocket", principal="local", session_id="s-1",
@@ -134,7 +134,7 @@ async def refused(waiting):
     return False
 
 async def main():
-    store = Store(pathlib.Path(sys.argv[1]), content=str, retention=Retention(), key=b"k" * 32)
+    store = open_sqlite_store(pathlib.Path(sys.argv[1]), content=str, retention=Retention(), key=b"k" * 32)
     store.sessions.open(SessionRow(id="s-1", key_hash=b"key", principal="local", label="l", toolset="standard",
                                   opened_at=time.time()))
     assert await store.journal.start(starts("runs")) and await store.journal.start(starts("small"))

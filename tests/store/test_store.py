@@ -14,7 +14,8 @@ from typing import Any
 import msgspec
 import pytest
 from structlog.testing import capture_logs
-from toold.store import CallRow, Retention, Store, StoreError, audit_sql, store_reader
+from toold.store import CallRow, Retention, Store, StoreError
+from toold.store.sqlite import audit_sql, sqlite_reader
 from toold.store.store_rows import ModelSums, Sums
 
 Call = Any  # conftest.Journalled
@@ -323,7 +324,7 @@ async def test_hanging_read_does_not_delay_close(
         return []
 
     monkeypatch.setattr(audit_sql, "recent", hangs)
-    monkeypatch.setattr(store_reader, "READER_TIMEOUT_S", 0.01)
+    monkeypatch.setattr(sqlite_reader, "READER_TIMEOUT_S", 0.01)
     store = open_store()
     reading = asyncio.create_task(store.audit.recent(1))
     assert await asyncio.to_thread(reached.wait, 30)

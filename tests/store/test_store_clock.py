@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from toold.store import Store, journal_sql, store_clock
-from toold.store.journal_sql import ID_TTL_S
+from toold.store import Store
+from toold.store.sqlite import journal_sql, store_clock_sql
+from toold.store.sqlite.store_schema import open_database
 from toold.store.store_clock import StoreClock
-from toold.store.store_schema import open_database
+from toold.store.store_limits import ID_TTL_S
 
 Call = Any  # conftest.Journalled
 DAY = 86400.0
@@ -66,7 +67,7 @@ async def test_the_clock_stands_still_between_two_runs(open_store: Callable[...,
         (saved,) = connection.execute("SELECT at FROM store_clock").fetchone()
         assert began - 1 <= saved <= ended + 1
         connection.execute("UPDATE store_clock SET at = 1000.0")
-        clock = store_clock.load(connection)
+        clock = store_clock_sql.load(connection)
         assert 1000.0 <= clock.now() < 1600.0
 
 
@@ -79,9 +80,9 @@ def test_the_clock_is_never_behind_the_journal(database: Path) -> None:
                 " started_at, ended_at) VALUES ('s', ?, 'p', 't', 0, x'', 0, ?, 0, ?)",
                 (str(number), state, ended_at),
             )
-        assert 70.0 <= store_clock.load(connection).now() < 670.0
+        assert 70.0 <= store_clock_sql.load(connection).now() < 670.0
         connection.execute("INSERT INTO store_clock VALUES (1, 80.0)")
-        assert 80.0 <= store_clock.load(connection).now() < 680.0
+        assert 80.0 <= store_clock_sql.load(connection).now() < 680.0
 
 
 def test_ids_expire_after_a_week_of_running(database: Path) -> None:

@@ -13,11 +13,14 @@ from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
-from toold.store import KEY_BYTES, CallRow, Retention, StoreError, commit_group
+from toold.store import KEY_BYTES, CallRow, Retention, StoreError
 from toold.store import store_writer as writing
-from toold.store.audit_sql import ROWS_PER_STATEMENT
-from toold.store.commit_group import CommitItem, LocalResults, ResultsAcknowledged, SessionClosed, SessionsSeen, write
-from toold.store.committer import Content
+from toold.store.commit_entries import CommitItem, LocalResults, ResultsAcknowledged, SessionClosed, SessionsSeen
+from toold.store.group_committer import Content
+from toold.store.sqlite import commit_group
+from toold.store.sqlite.commit_group import write
+from toold.store.sqlite.committer import SqliteCommitter
+from toold.store.store_limits import ROWS_PER_STATEMENT
 from toold.store.store_writer import MAX_QUEUED, MAX_QUEUED_BYTES, StoreWriter
 
 Call = Any  # conftest.Journalled
@@ -26,7 +29,7 @@ KEY = b"k" * KEY_BYTES
 
 
 def writer_on(path: Path, content: Content = str) -> StoreWriter:
-    return StoreWriter(path, content=content, retention=Retention(), key=KEY)
+    return StoreWriter(SqliteCommitter(path, content=content, retention=Retention(), key=KEY))
 
 
 def rows_in(path: Path) -> list[tuple[Any, ...]]:
@@ -148,6 +151,7 @@ def test_locked_database_is_a_temporary_problem(database: Path, row: MakeRow, mo
 FULL_DISK = """
 import resource, signal, sys, pathlib
 from toold.store import KEY_BYTES, CallRow, Retention
+from toold.store.sqlite.committer import SqliteCommitter
 from toold.store.store_writer import StoreWriter
 
 def row(number):
@@ -155,7 +159,7 @@ def row(number):
                    client="c", request_id="1", tool="echo", outcome="ok", latency_ms=1.0, message="m" * 500)
 
 path = pathlib.Path(sys.argv[1])
-writer = StoreWriter(path, content=str, retention=Retention(), key=b"k" * 32)
+writer = StoreWriter(SqliteCommitter(path, content=str, retention=Retention(), key=b"k" * 32))
 _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
 resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, hard))
 for number in range(1000):

@@ -3,7 +3,8 @@
 from collections.abc import Callable
 
 import pytest
-from toold.store import Store, VendorFileDeleted, VendorFileUploaded, vendor_file_sql
+from toold.store import Store, VendorFileDeleted, VendorFileUploaded
+from toold.store.sqlite import vendor_file_sql
 
 OpenStore = Callable[..., Store]
 

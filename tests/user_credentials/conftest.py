@@ -8,7 +8,7 @@ import pytest
 import pytest_asyncio
 from toold.providers.simulator import Simulator
 from toold.serving import HttpServer
-from toold.store import KEY_BYTES, Retention, Store
+from toold.store import KEY_BYTES, Retention, Store, open_sqlite_store
 
 from .credential_world import LISTING, Systems, World, open_world
 
@@ -34,4 +34,6 @@ async def world(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[World
 @pytest.fixture
 def open_store(tmp_path: Path) -> Callable[[], Store]:
     """A function that opens a store. The caller closes it."""
-    return lambda: Store(tmp_path / "toold.db", content=json.dumps, retention=Retention(), key=b"k" * KEY_BYTES)
+    return lambda: open_sqlite_store(
+        tmp_path / "toold.db", content=json.dumps, retention=Retention(), key=b"k" * KEY_BYTES
+    )

@@ -18,7 +18,7 @@ from toold.daemon.transports.http_port import side_app
 from toold.protocol.daemon_address import DaemonAddress
 from toold.serving import HttpServer
 from toold.store import DAMAGE_REMEDY
-from toold.store.store_schema import STEPS, open_database
+from toold.store.sqlite.store_schema import STEPS, open_database
 
 
 def address(http_port: int, *, pid: int | None = None, port: int = 1) -> DaemonAddress:

@@ -14,7 +14,7 @@ from toold.daemon.persistence.store_journal import StoreJournal
 from toold.daemon.persistence.store_pauses import StorePauses
 from toold.protocol.input_request import CallPausedError, InputRequest
 from toold.protocol.tool_call import LOCAL, Principal, ToolResult
-from toold.store import CallRow, Retention, Store
+from toold.store import CallRow, Retention, open_sqlite_store
 from toold.tools import CallInfo
 from toold.tools.builtin.agent_decide import agent_decide
 from toold.tools.builtin.own_calls import call_status, cancel_call
@@ -77,7 +77,9 @@ class Process:
     def __init__(
         self, database: Path, office: Office, number: int, retention: Retention, bounds: dict[str, Any]
     ) -> None:
-        self.store = Store(database, content=json.dumps, retention=retention, key=bytes(32), expects_chain=number > 1)
+        self.store = open_sqlite_store(
+            database, content=json.dumps, retention=retention, key=bytes(32), expects_chain=number > 1
+        )
         recorder = CallRecorder(self.store.audit, Metrics(is_tool=lambda _: True, gauges=cast("Any", None)))
         journal = StoreJournal(self.store, recorder)
         self.harness = DispatchHarness(

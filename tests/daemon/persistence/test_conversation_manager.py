@@ -16,7 +16,7 @@ from toold.fairness import Permits, RunPermit
 from toold.protocol.error_codes import InvalidArgumentsError, NotFoundError, ServiceUnavailableError
 from toold.protocol.tool_call import LOCAL, Principal
 from toold.providers import ModelCatalog
-from toold.store import ConversationCopy, Retention, Store, StoredTurn, StoreError
+from toold.store import ConversationCopy, Retention, Store, StoredTurn, StoreError, open_sqlite_store
 from toold.tools import MAX_STATE_BYTES, Turn
 
 
@@ -63,7 +63,7 @@ class Harness:
 
 @pytest.fixture
 async def harness(tmp_path: Path, audit_key: bytes) -> AsyncIterator[Harness]:
-    store = Store(tmp_path / "toold.db", content=json.dumps, retention=Retention(), key=audit_key)
+    store = open_sqlite_store(tmp_path / "toold.db", content=json.dumps, retention=Retention(), key=audit_key)
     yield Harness(store, Permits("running", 4))
     await store.close()
 

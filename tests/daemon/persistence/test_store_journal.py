@@ -36,7 +36,7 @@ from toold.protocol.tool_call import (
     decode_result,
     encode_result,
 )
-from toold.store import Retention, Store, StoredCall, StoreError
+from toold.store import Retention, Store, StoredCall, StoreError, open_sqlite_store
 
 RESULT = ToolResult(Metadata(1000.0, Timings(tool_ms=900.0)), (TextContent("done"),))
 KEY = hash_key("key")
@@ -66,7 +66,7 @@ def database(tmp_path: Path) -> Path:
 def open_store(database: Path, audit_key: bytes, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Store]:
     """A function that opens a store on ``database`` that does not wait for locks."""
     monkeypatch.setattr(sqlite3, "connect", functools.partial(sqlite3.connect, timeout=0))
-    return lambda: Store(database, content=json.dumps, retention=Retention(), key=audit_key)
+    return lambda: open_sqlite_store(database, content=json.dumps, retention=Retention(), key=audit_key)
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,8 @@ from toold.protocol.error_codes import ServiceUnavailableError
 from toold.protocol.tool_call import LOCAL
 from toold.providers.simulator import Simulator
 from toold.store import A2ATaskRow
-from toold.store.store_reader import StoreReader
+from toold.store.sqlite.sqlite_reader import SqliteReader
+from toold.store.store_port import Queries
 
 from .conftest import SETTINGS, A2APort, environment, message, served
 
@@ -45,13 +45,13 @@ async def test_a_message_is_answered_by_a_task_that_has_ended(port: A2APort) -> 
 async def test_a_message_forces_no_commit_by_reading(port: A2APort, monkeypatch: pytest.MonkeyPatch) -> None:
     """A new message that waits for its task makes no read that first commits what is queued."""
     reads: list[str] = []
-    query_flushed = StoreReader.query_flushed
+    query_flushed = SqliteReader.query_flushed
 
-    async def counted(reader: StoreReader, query: Callable[[sqlite3.Connection], object]) -> object:
+    async def counted(reader: SqliteReader, query: Callable[[Queries], object]) -> object:
         reads.append(query.__qualname__.partition(".<")[0])
         return await query_flushed(reader, query)
 
-    monkeypatch.setattr(StoreReader, "query_flushed", counted)
+    monkeypatch.setattr(SqliteReader, "query_flushed", counted)
     task = await port.client.ask("helper", message(script("cheap"), "m-reads"))
     assert (state(task), text_of(task)) == ("COMPLETED", "cheap")
     stores = ("A2ATaskStore.", "ConversationStore.", "SessionStore.", "CallJournal.find_detached")

@@ -21,8 +21,9 @@ from toold.daemon.transports.a2a.push_turns import (
     PushTurns,
 )
 from toold.protocol.tool_call import Principal
-from toold.store import A2AEvent, A2APushDeleted, A2APushProgress, A2APushRow, A2ATaskRow, a2a_push_sql, a2a_task_sql
-from toold.store.store_schema import open_database
+from toold.store import A2AEvent, A2APushDeleted, A2APushProgress, A2APushRow, A2ATaskRow
+from toold.store.sqlite import a2a_push_sql, a2a_task_sql
+from toold.store.sqlite.store_schema import open_database
 
 SECRETS = SealedTexts([b"k" * KEY_BYTES])
 MAX_LOOKS = 20

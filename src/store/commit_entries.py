@@ -1,0 +1,162 @@
+"""What the writer commits: entries of all parts, each with the future that awaits it."""
+
+import concurrent.futures
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+import msgspec
+
+from .a2a_push_rows import A2APushDeleted, A2APushProgress, A2APushRow
+from .a2a_task_rows import A2ATaskRow
+from .audit_rows import Values
+from .conversation_rows import ConversationUpdate, SettledConversationCopies
+from .daily_usage import DailyUsage
+from .registry_entry_rows import RegistryEntryDeleted, RegistryEntrySaved
+from .store_errors import write_error
+from .store_rows import CallEnd, CallPause, CallRow, CallStart, InputDecided, SessionRow, SettledCalls, StoredCall
+from .user_credential_rows import UserCredentialDeleted, UserCredentialRow
+from .vendor_file_rows import VendorFileDeleted, VendorFileUploaded
+
+
+class InterruptedCall(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A call that had started and not ended when the previous process ended."""
+
+    session_id: str
+    request_key: str
+    at: float
+    """When it was found, in Unix seconds."""
+    row: CallRow | None
+    """Its audit row, as in ``CallStart``; None if it cannot be decoded."""
+    result: bytes | None = None
+    """The encoded result, if it had created a detached call; else its outcome is unknown."""
+
+
+class SessionsSeen(NamedTuple):
+    """Clients hold these sessions."""
+
+    session_ids: Sequence[str]
+    at: float
+
+
+class ResultsAcknowledged(NamedTuple):
+    """A client has the answers to these requests."""
+
+    session_id: str
+    request_keys: Sequence[str]
+
+
+class SessionClosed(NamedTuple):
+    """This session cannot be resumed."""
+
+    session_id: str
+
+
+class LocalResults(NamedTuple):
+    """Results of local calls, for clients that resume their sessions after a restart."""
+
+    calls: Sequence[StoredCall]
+
+
+class SyncRequested(NamedTuple):
+    """Everything committed so far must survive a power cut."""
+
+
+class RunResumed(NamedTuple):
+    """A call continues an earlier run."""
+
+    call_id: str
+    run: str
+
+
+class DaemonRestarted(NamedTuple):
+    """The daemon starts: calls without a stored session can be deleted, and runs have ended unless they resume."""
+
+
+Entry = (
+    CallRow
+    | SettledCalls
+    | CallStart
+    | CallEnd
+    | InterruptedCall
+    | SessionRow
+    | SessionsSeen
+    | ResultsAcknowledged
+    | SessionClosed
+    | LocalResults
+    | SyncRequested
+    | RunResumed
+    | CallPause
+    | InputDecided
+    | DaemonRestarted
+    | ConversationUpdate
+    | SettledConversationCopies
+    | A2ATaskRow
+    | A2APushRow
+    | A2APushDeleted
+    | A2APushProgress
+    | RegistryEntrySaved
+    | RegistryEntryDeleted
+    | UserCredentialRow
+    | UserCredentialDeleted
+    | VendorFileUploaded
+    | VendorFileDeleted
+)
+
+
+@dataclass(slots=True, eq=False)
+class CommitItem:
+    """An entry, the rows made from it for the commit, and the future that awaits it."""
+
+    entry: Entry | None
+    """None if there is only an audit row."""
+    done: concurrent.futures.Future[bool] | None = None
+    row: Values | None = None
+    """Its audit row."""
+    daily_usage: Sequence[DailyUsage] = ()
+    """Its call's contribution to the daily sums."""
+    accepted: bool = True
+    """The result of ``done`` after the commit; False for a call whose id belongs to an earlier call."""
+
+    def fail(self, reason: str) -> None:
+        """Fails the future, if there is one."""
+        if self.done:
+            self.done.set_exception(write_error(reason))
+            self.done = None
+
+    @property
+    def durable(self) -> bool:
+        """Whether it must survive a power cut, because something happens or is sent once it is written."""
+        return isinstance(
+            self.entry,
+            CallStart
+            | CallEnd
+            | LocalResults
+            | RunResumed
+            | CallPause
+            | InputDecided
+            | SyncRequested
+            | RegistryEntrySaved
+            | RegistryEntryDeleted
+            | UserCredentialRow
+            | UserCredentialDeleted
+            | VendorFileUploaded,
+        )
+
+
+NOT_RETRIED: Final = (
+    CallStart
+    | LocalResults
+    | RunResumed
+    | CallPause
+    | InputDecided
+    | A2ATaskRow
+    | A2APushRow
+    | A2APushDeleted
+    | A2APushProgress
+    | RegistryEntrySaved
+    | RegistryEntryDeleted
+    | UserCredentialRow
+    | UserCredentialDeleted
+)
+"""Entries that were reported as not written."""

@@ -1,0 +1,35 @@
+"""The versions of the served registry's entries."""
+
+from typing import NamedTuple
+
+
+class RegistryEntryRow(NamedTuple):
+    """One version of an entry."""
+
+    kind: str
+    id: str
+    version: int
+    content: bytes
+    """JSON, opaque to the store."""
+    created_at: float
+    """When the entry was made, as a Unix time in seconds."""
+    changed_at: float
+    """When this version was made, as a Unix time in seconds."""
+
+
+class RegistryEntrySaved(NamedTuple):
+    """An entry has a new version."""
+
+    row: RegistryEntryRow
+    kept: int
+    """How many versions of the entry are kept, this one included."""
+
+
+class RegistryEntryDeleted(NamedTuple):
+    """An entry was deleted, with all its versions."""
+
+    kind: str
+    id: str
+
+
+RegistryEntryChange = RegistryEntrySaved | RegistryEntryDeleted

@@ -1,0 +1,17 @@
+"""Why the database cannot be used."""
+
+
+class StoreError(Exception):
+    """The database cannot be used; the message says why and what to do."""
+
+    def __init__(self, message: str, reason: str, *, no_space: bool = False) -> None:
+        super().__init__(message)
+        self.reason = reason
+        """The message of SQLite or the system, without paths: it may be shown to callers."""
+        self.no_space = no_space
+        """The write failed because the disk is full; a later attempt may succeed."""
+
+
+def write_error(reason: str) -> StoreError:
+    """The error of an awaited write."""
+    return StoreError(f"the database cannot be written ({reason})", reason)
