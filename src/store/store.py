@@ -1,4 +1,4 @@
-"""The store: its parts, its writer thread and its reader, for whichever database they use."""
+"""The store: its parts, its writer thread and its reader, for any of the databases."""
 
 import asyncio
 import concurrent.futures
