@@ -18,6 +18,7 @@ _OUTLOOKS: Final[Mapping[str, TaskOutlook]] = {
     "COMPLETED": "completed",
     "FAILED": "failed",
     "CANCELED": "canceled",
+    "CANCELLED": "canceled",  # the proto file of 0.3
     "REJECTED": "rejected",
 }
 
