@@ -2,6 +2,7 @@
 
 import secrets
 import time
+from collections.abc import Mapping
 from typing import Any, Final
 
 import structlog
@@ -9,7 +10,7 @@ import structlog
 from ..dashboard import AssetError, Pages, load_assets
 from ..protocol.error_codes import CallError, NotFoundError, ServiceUnavailableError
 from ..protocol.tool_call import Principal
-from ..store import CallFilter, CallPage, CallRow, StoreError
+from ..store import CallFilter, CallPage, CallRow, StoreError, Sums
 from ..version import __version__
 from .access import Authenticator
 from .config.settings import Settings
@@ -69,10 +70,16 @@ class DashboardData:
 
     def tool_names(self, viewer: Viewer) -> list[str]:
         catalog = self._router.catalog
-        if viewer.operator and viewer.toolsets is None:
+        if viewer.operator and viewer.access.toolsets is None:
             return sorted(tool.name for tool in catalog.registry.tools)
-        usable = catalog.names if viewer.toolsets is None else viewer.toolsets
+        usable = viewer.access.usable_toolsets(catalog.names)
         return sorted({name for toolset in usable for name in catalog.view(toolset).tools})
+
+    async def tool_usage(self, sees: str | None) -> Mapping[str, Sums]:
+        try:
+            return (await self._audit.totals(sees)).by_tool
+        except StoreError as error:
+            raise ServiceUnavailableError(f"The audit cannot be read ({error.reason}); try again later.") from None
 
     async def cancel(self, viewer: Viewer, call_id: str) -> None:
         """Cancel a running call that the viewer sees.
@@ -145,6 +152,7 @@ def open_dashboard(
         Pages(assets, version=__version__),
         assets,
         DashboardData(router, view),
+        router,
         feed,
         sessions,
         intake,

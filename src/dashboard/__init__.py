@@ -4,7 +4,24 @@ The daemon's transport ``transports/dashboard`` renders pages with it. It knows 
 are shown to people. It must never know sockets, cookies, sessions, the store, or how calls run.
 """
 
+from .argument_form import FormField, argument_form
+from .call_snippets import call_snippets
+from .form_arguments import FormArguments, child_name, form_arguments
 from .page_assets import Asset, AssetError, Assets, load_assets
 from .pages import Pages
+from .result_view import shown_result
 
-__all__ = ["Asset", "AssetError", "Assets", "Pages", "load_assets"]
+__all__ = [
+    "Asset",
+    "AssetError",
+    "Assets",
+    "FormArguments",
+    "FormField",
+    "Pages",
+    "argument_form",
+    "call_snippets",
+    "child_name",
+    "form_arguments",
+    "load_assets",
+    "shown_result",
+]

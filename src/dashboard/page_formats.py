@@ -1,16 +1,21 @@
 """How values are shown: times, durations, sizes, amounts, and text from elsewhere."""
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from ..protocol.terminal_text import one_line, terminal_safe
+from .form_arguments import child_name
 
 LONG_TEXT_CHARS: Final = 20_000
 """A longer text is cut in the middle of a page."""
+_CODE_SPAN: Final = re.compile(r"`([^`\n]{1,200})`")
+_LINE_BREAK: Final = re.compile(r"\n(?=[^\s*#>|\d-])")
+"""A line break within a sentence, and not before an item of a list."""
 
 
 def duration(milliseconds: float | None) -> str:
@@ -76,6 +81,25 @@ def line(text: object, characters: int = 120) -> str:
     return one_line(str(text), characters)
 
 
+def sentence(text: object, characters: int = 180) -> str:
+    """The first sentence of a text, on one line, without its full stop."""
+    return line(" ".join(str(text)[:2000].split()).partition(". ")[0].removesuffix("."), characters)
+
+
+def prose(text: object) -> Markup:
+    """A description in paragraphs, with what is between backquotes as code; the rest of Markdown has no meaning."""
+    paragraphs = [part for part in re.split(r"\n[ \t]*\n", block(text).strip()) if part.strip()]
+    return Markup("").join(Markup("<p>{}</p>").format(code_spans(_LINE_BREAK.sub(" ", part))) for part in paragraphs)
+
+
+def code_spans(text: object) -> Markup:
+    """A text with what is between backquotes as code."""
+    parts = _CODE_SPAN.split(str(text))
+    return Markup("").join(
+        Markup("<code>{}</code>").format(part) if place % 2 else escape(part) for place, part in enumerate(parts)
+    )
+
+
 def block(text: object) -> str:
     """A text of several lines, without control and direction characters, cut in the middle."""
     shown = str(text)
@@ -98,6 +122,10 @@ FILTERS: Final[dict[str, Callable[..., Any]]] = {
     "when": when,
     "since": since,
     "line": line,
+    "sentence": sentence,
+    "prose": prose,
+    "code_spans": code_spans,
     "block": block,
     "as_json": as_json,
+    "child_of": lambda key, name: child_name(name, key),
 }

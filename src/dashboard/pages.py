@@ -8,8 +8,15 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from . import page_formats
 from .page_assets import Assets
 
-NAVIGATION: Final = (("now", "Now"), ("calls", "Calls"))
+NAVIGATION: Final = (("now", "Now"), ("calls", "Calls"), ("tools", "Tools"))
 """The pages in the order of the navigation: the path below ``/ui/`` and the title."""
+FOR_OPERATORS: Final = frozenset[str]()
+"""The paths of the pages that only operators see."""
+
+
+def navigation(operator: bool) -> list[tuple[str, str]]:
+    """The pages that a viewer sees."""
+    return [page for page in NAVIGATION if operator or page[0] not in FOR_OPERATORS]
 
 
 class Pages:
@@ -26,7 +33,7 @@ class Pages:
         self._environment.filters |= page_formats.FILTERS
         self._environment.globals |= {
             "asset": lambda name: f"/ui/assets/{assets.url_name(name)}",
-            "navigation": NAVIGATION,
+            "navigation": navigation,
             "version": version,
         }
 

@@ -57,6 +57,7 @@ from .store_rows import (
     StoredDetachedCall,
     StoredRequest,
     StoredSession,
+    Sums,
     UnstartedCall,
     decision_hash,
 )
@@ -128,6 +129,7 @@ __all__ = [
     "StoredRequest",
     "StoredSession",
     "StoredTurn",
+    "Sums",
     "Suspicion",
     "UnstartedCall",
     "UserCredentialDeleted",

@@ -17,7 +17,10 @@ NO_BROWSER: Final = "Chromium is not installed: the dashboard is not tested in a
 TOOLS = '''
 import asyncio
 from pathlib import Path
-from toold.tools import Arguments, tool
+from typing import Any, Literal
+from pydantic import Field
+from toold.protocol.tool_call import ImageContent
+from toold.tools import Arguments, ToolOutput, tool
 
 class Steps(Arguments):
     """What to report."""
@@ -36,6 +39,55 @@ async def steps(arguments: Steps, context):
 class Text(Arguments):
     """A text."""
     text: str
+
+class Point(Arguments):
+    x: float
+    label: str | None = None
+
+class Place(Arguments):
+    name: str
+
+class EveryKind(Arguments):
+    """One argument of each kind."""
+    line: str
+    prompt: str = ""
+    count: int = Field(default=0, ge=0)
+    sure: bool = False
+    how: Literal["fast", "slow"] = "fast"
+    files: list[str] = []
+    points: list[Point] = []
+    place: Place | None = None
+    either: str | list[str] | None = None
+    anything: Any = None
+    content: str = Field(default="", json_schema_extra={"contentEncoding": "base64"})
+
+@tool("every_kind", read_only=True, open_world=False)
+async def every_kind(arguments: EveryKind, context):
+    """Returns its arguments. Some are `optional`."""
+    return ToolOutput(data=arguments.model_dump(mode="json"))
+
+class Written(Arguments):
+    """What to write."""
+    text: str
+    gate: str
+
+@tool("writes", read_only=True, open_world=False)
+async def writes(arguments: Written, context):
+    """Streams a text, waits until the file `gate` exists, and returns the text."""
+    context.stream(arguments.text)
+    while not Path(arguments.gate).exists():
+        await asyncio.sleep(0.01)
+    return arguments.text
+
+class Nothing(Arguments):
+    """No arguments."""
+
+@tool("draws", read_only=True, open_world=False)
+async def draws(arguments: Nothing, context):
+    """Returns an image."""
+    return ToolOutput("a pixel", blocks=(ImageContent(PIXEL, "image/png"),))
+
+PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 
 @tool("fails_with", read_only=True, open_world=False)
 async def fails_with(arguments: Text, context):
@@ -136,4 +188,8 @@ async def operator(page: Page, site: Site) -> Page:
 
 def foreign_requests(page: Page) -> list[str]:
     """The requests of a page to other addresses than the daemon's."""
-    return [url for url in page.requests if not url.startswith((page.origin + "/", "about:", "data:"))]
+    return [
+        url
+        for url in page.requests
+        if not url.startswith((page.origin + "/", "about:", "data:", f"blob:{page.origin}/"))
+    ]

@@ -18,6 +18,13 @@ pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 AXE: Final = Path(__file__).parents[2] / ".venv/axe/node_modules/axe-core/axe.min.js"
 NARROW: Final = 420
+LINKED: Final = (
+    "[...document.querySelectorAll('main table td a, main .card-title a')].map(a => a.pathname)"
+    ".filter(path => path.startsWith('/ui/')).slice(0, 3)"
+)
+"""The pages that a page of the navigation leads to."""
+FORMS: Final = ("/ui/tools/every_kind",)
+"""The pages with forms of many kinds."""
 PICTURES: Final = os.environ.get("PICTURES")
 """A directory for a picture of each page, narrow and wide, light and dark."""
 
@@ -46,15 +53,15 @@ async def busy(operator: Page, site: Site, tmp_path: Path) -> AsyncIterator[Page
 
 
 async def paths(page: Page) -> list[str]:
-    """The sign-in page, the pages of the navigation, and one page that each of these links in its first table."""
+    """The sign-in page, the pages of the navigation, those that each of these leads to, and ``FORMS``."""
     await page.open("/ui/now")
     of_navigation: list[str] = await page.value("[...document.querySelectorAll('nav a')].map(link => link.pathname)")
     assert of_navigation
     found = ["/ui/sign-in", *of_navigation]
     for path in of_navigation:
         await page.open(path)
-        found += await page.value("[...document.querySelectorAll('main table td a')].slice(0, 3).map(a => a.pathname)")
-    return list(dict.fromkeys(found))
+        found += await page.value(LINKED)
+    return list(dict.fromkeys([*found, *FORMS]))
 
 
 async def test_no_page_breaks_a_rule_of_accessibility(busy: Page) -> None:

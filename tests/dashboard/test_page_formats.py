@@ -38,3 +38,14 @@ def test_long_texts_are_cut_in_the_middle() -> None:
     assert shown.startswith("aaa")
     assert shown.endswith("bbb")
     assert "… 20,000 characters …" in shown
+
+
+def test_descriptions_have_paragraphs_and_code() -> None:
+    """Backquotes mark code, a blank line begins a paragraph, a line of a list stays a line; markup is escaped."""
+    shown = page_formats.prose("Runs `a <b>`\nand more.\n\n- one\n- two <img>")
+    assert shown == "<p>Runs <code>a &lt;b&gt;</code> and more.</p><p>- one\n- two &lt;img&gt;</p>"
+
+
+def test_a_description_begins_with_its_sentence() -> None:
+    """A card shows the first sentence, on one line."""
+    assert page_formats.sentence("Does\nthis. And that.") == "Does this"

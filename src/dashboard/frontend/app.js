@@ -3,6 +3,7 @@ import "./app.css";
 import "uplot/dist/uPlot.min.css";
 import htmx from "htmx.org/dist/htmx.esm.js";
 import { LivePage } from "./live.js";
+import { startToolPage } from "./tool.js";
 
 const csrf = document.querySelector("meta[name=csrf]")?.content;
 const notice = document.getElementById("notice");
@@ -62,3 +63,4 @@ const live = document.querySelector("[data-live]");
 if (live !== null) new LivePage(live.dataset.live, say, showAll).start();
 const reload = document.querySelector("[data-reload]");
 if (reload !== null) setTimeout(() => location.reload(), Number(reload.dataset.reload) * 1000);
+startToolPage(csrf, say, showAll);

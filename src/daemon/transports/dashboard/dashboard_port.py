@@ -1,21 +1,25 @@
 """What the dashboard shows and does, as its transport asks for it."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from ....protocol.authorization import Authorization
 from ....protocol.tool_call import Principal
-from ....store import CallFilter, CallPage, CallRow
+from ....store import CallFilter, CallPage, CallRow, Sums
 
 
 @dataclass(frozen=True, slots=True)
 class Viewer:
     """Who looks at the dashboard."""
 
-    principal: Principal
+    access: Authorization
     secret: str
     """Of its browser session."""
-    toolsets: tuple[str, ...] | None = None
-    """The toolsets that its token permits; None: all."""
+
+    @property
+    def principal(self) -> Principal:
+        return self.access.principal
 
     @property
     def name(self) -> str:
@@ -48,5 +52,8 @@ class DashboardPort(Protocol):
 
     def tool_names(self, viewer: Viewer) -> list[str]:
         """The sorted names of the tools that the viewer may use; of all tools for an operator without toolsets."""
+
+    async def tool_usage(self, sees: str | None) -> Mapping[str, Sums]:
+        """The sums over all recorded calls, by tool."""
 
     async def cancel(self, viewer: Viewer, call_id: str) -> None: ...

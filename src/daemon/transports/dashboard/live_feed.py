@@ -5,7 +5,7 @@ slowly gets only the latest state.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from typing import Final
 
 import msgspec
@@ -13,6 +13,7 @@ import structlog
 
 from ...observability.live_activity import ActivitySecond, LiveActivity
 from .dashboard_port import Viewer
+from .event_response import TooManyPagesError, server_sent_event
 
 INTERVAL_S: Final = 0.25
 TICKS_PER_SECOND: Final = 4
@@ -21,10 +22,6 @@ MAX_PAGES: Final = 64
 MAX_PAGES_PER_VIEWER: Final = 16
 
 _log = structlog.get_logger(__name__)
-
-
-class TooManyPagesError(Exception):
-    """No more live pages can be served."""
 
 
 class _LivePage:
@@ -58,7 +55,7 @@ class LiveFeed:
     def __repr__(self) -> str:
         return f"<LiveFeed pages={len(self._pages)}>"
 
-    async def events(self, viewer: Viewer) -> AsyncIterator[bytes]:
+    async def events(self, viewer: Viewer) -> AsyncGenerator[bytes, None]:
         """The server-sent events of one page, until its session ends or the feed closes.
 
         Raises:
@@ -81,7 +78,7 @@ class LiveFeed:
                     return
                 pieces, page.events = page.events, {}
                 if pieces:
-                    yield b"".join(_event(name, data) for name, data in pieces.items())
+                    yield b"".join(server_sent_event(name, data) for name, data in pieces.items())
         finally:
             self._pages.remove(page)
             self._activity.leave(viewer.sees)
@@ -138,8 +135,3 @@ class LiveFeed:
 def _seconds(seconds: list[ActivitySecond]) -> bytes:
     """Rows of ``[unix time, calls, errors, p50 in ms, p99 in ms]``."""
     return msgspec.json.encode([[s.at, s.calls, s.errors, s.p50_ms, s.p99_ms] for s in seconds])
-
-
-def _event(name: str, data: bytes) -> bytes:
-    lines = b"".join(b"data: " + line + b"\n" for line in data.split(b"\n"))
-    return b"event: " + name.encode() + b"\n" + lines + b"\n"

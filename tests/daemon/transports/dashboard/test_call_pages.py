@@ -117,7 +117,7 @@ async def test_the_page_of_a_call_has_its_children(port: DashboardPort, browser:
     (parent,) = await port.daemon.store.audit.ended_calls("local", 1, tool="execute_pipeline")
     page = await browser.page(f"/ui/calls/{parent.id}")
     assert 'Child calls <span class="count">2</span>' in page
-    assert page.count("<rect ") == 3
+    assert page.count('<svg class="span"') == 3
 
 
 async def test_the_live_page_gets_changes_only(port: DashboardPort, browser: Browser) -> None:

@@ -6,10 +6,11 @@ import pytest
 from tests.waiting import until
 from toold.daemon.observability.live_activity import LiveActivity
 from toold.daemon.transports.dashboard import LiveFeed, Viewer
+from toold.protocol.authorization import Authorization
 from toold.protocol.tool_call import LOCAL, Principal
 
-OPERATOR = Viewer(LOCAL, "1")
-GUEST = Viewer(Principal("guest"), "2")
+OPERATOR = Viewer(Authorization(LOCAL), "1")
+GUEST = Viewer(Authorization(Principal("guest")), "2")
 
 
 class Rendering:

@@ -1,0 +1,91 @@
+"""The pages Now and Calls, the page of a call, and its action Cancel."""
+
+import time
+from typing import Any, Final
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+
+from . import call_detail, call_search_form
+from .dashboard_port import DashboardPort, Viewer
+from .event_response import EventResponse
+from .live_feed import LiveFeed
+from .page_answers import PageAnswers
+from .page_guard import Form, PageGuard
+
+PAGE_CALLS: Final = 100
+
+
+class CallPages:
+    """The pages of running and ended calls."""
+
+    def __init__(self, answers: PageAnswers, data: DashboardPort, feed: LiveFeed) -> None:
+        self._answers = answers
+        self._data = data
+        self._feed = feed
+
+    def routes(self, guard: PageGuard) -> list[Route]:
+        return [
+            Route("/ui/now", guard.page(self._now)),
+            Route("/ui/live", guard.page(self._live)),
+            Route("/ui/calls", guard.page(self._calls)),
+            Route("/ui/calls/{id:path}/cancel", guard.action(self._cancel), methods=["POST"]),
+            Route("/ui/calls/{id:path}", guard.page(self._call)),
+        ]
+
+    def live_part(self, viewer: Viewer, ended: list[dict[str, Any]]) -> str:
+        """The HTML of the live part of the page Now."""
+        return self._answers.part("now_live", viewer, now={**self._data.now(viewer.sees), "ended": ended})
+
+    async def _now(self, _: Request, viewer: Viewer) -> Response:
+        now = {**self._data.now(viewer.sees), "ended": []}
+        return self._answers.page("now", viewer, current="now", now=now)
+
+    async def _live(self, _: Request, viewer: Viewer) -> Response:
+        return EventResponse(self._feed.events(viewer))
+
+    async def _calls(self, request: Request, viewer: Viewer) -> Response:
+        search = call_search_form.read_search(request.query_params)
+        page = await self._data.search(search.filter(viewer.sees, time.time()), search.before, PAGE_CALLS)
+        rows = [
+            {
+                "id": call.id,
+                "tool": call.tool,
+                "outcome": call.outcome,
+                "started_at": call.started_at,
+                "latency_ms": call.latency_ms,
+                "session": call.session_label,
+                "principal": call.principal,
+            }
+            for call in page.calls
+        ]
+        return self._answers.page(
+            "calls",
+            viewer,
+            current="calls",
+            form=search.form,
+            problems=search.problems,
+            outcomes=call_search_form.OUTCOMES,
+            periods=call_search_form.PERIODS,
+            tools=self._data.tool_names(viewer),
+            calls=rows,
+            searched_to=page.searched_to,
+            next_url=None if page.before is None else search.url(page.before),
+        )
+
+    async def _call(self, request: Request, viewer: Viewer) -> Response:
+        call_id = request.path_params["id"]
+        running = self._data.running(call_id, viewer.sees)
+        if running is not None:
+            return self._answers.page("call", viewer, current="calls", **call_detail.running_call(running))
+        tree = await self._data.call_tree(call_id, viewer.sees)
+        if not any(row.id == call_id for row in tree):
+            return self._answers.missing()
+        return self._answers.page("call", viewer, current="calls", **call_detail.ended_call(tree, call_id))
+
+    async def _cancel(self, request: Request, viewer: Viewer, _: Form) -> Response:
+        await self._data.cancel(viewer, request.path_params["id"])
+        if "hx-request" in request.headers:
+            return Response(status_code=204)
+        return RedirectResponse("/ui/now", 303)

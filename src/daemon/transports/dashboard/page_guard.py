@@ -1,0 +1,153 @@
+"""Who may see a page and send an action: cookie ▸ origin and CSRF token of actions ▸ endpoint."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from http import HTTPStatus
+from typing import Final
+from urllib.parse import parse_qsl, quote, urlsplit
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from ....protocol.authorization import Authorization, AuthorizationDenied
+from ....protocol.error_codes import CallError, ErrorCode
+from ....serving import PEER
+from ..http_intake import HttpIntake
+from ..http_io import BodyTooLargeError, read_body
+from .browser_sessions import BrowserSessions, is_csrf_token
+from .dashboard_port import Viewer
+from .page_answers import PageAnswers
+
+FORM_BYTES: Final = 64 * 1024
+MAX_FORM_FIELDS: Final = 5_000
+_STATUS: Final = {
+    ErrorCode.NOT_FOUND: HTTPStatus.NOT_FOUND,
+    ErrorCode.TOOL_NOT_FOUND: HTTPStatus.NOT_FOUND,
+    ErrorCode.VALIDATION_ERROR: HTTPStatus.BAD_REQUEST,
+    ErrorCode.PERMISSION_DENIED: HTTPStatus.FORBIDDEN,
+    ErrorCode.SERVICE_UNAVAILABLE: HTTPStatus.SERVICE_UNAVAILABLE,
+}
+
+Form = Mapping[str, str]
+Endpoint = Callable[[Request, Viewer], Awaitable[Response]]
+ActionEndpoint = Callable[[Request, Viewer, Form], Awaitable[Response]]
+Handler = Callable[[Request], Awaitable[Response]]
+
+
+class PageGuard:
+    """Wraps the endpoints of pages and actions. ``by_hash`` is ``Authenticator.by_hash``."""
+
+    def __init__(
+        self,
+        answers: PageAnswers,
+        sessions: BrowserSessions,
+        intake: HttpIntake,
+        *,
+        by_hash: Callable[[str], Authorization | AuthorizationDenied],
+        origins: tuple[str, ...],
+        sign_in_unasked: Callable[[Request], Response] | None,
+    ) -> None:
+        """``sign_in_unasked`` signs each visitor in, if the daemon asks for no token."""
+        self._answers = answers
+        self._sessions = sessions
+        self._intake = intake
+        self._by_hash = by_hash
+        self._origins = origins
+        self._sign_in_unasked = sign_in_unasked
+
+    def is_valid(self, viewer: Viewer) -> bool:
+        """Whether a viewer is still signed in, with the rights that it had."""
+        current = self._viewer_of(viewer.secret)
+        return current is not None and current.access == viewer.access and current.operator == viewer.operator
+
+    def page(self, endpoint: Endpoint) -> Handler:
+        """An endpoint for browsers that are signed in."""
+
+        async def page(request: Request) -> Response:
+            viewer = self._viewer_of(request.cookies.get(cookie_name(request), ""))
+            if viewer is None and self._sign_in_unasked is not None:
+                return self._sign_in_unasked(request)
+            if viewer is None:
+                if request.url.path in {"/ui/session", "/ui/live"} or "hx-request" in request.headers:
+                    return Response(status_code=401)
+                return RedirectResponse(f"/ui/sign-in?next={quote(request.url.path)}", 303)
+            refused = self._intake.refuse_excess(request.scope["state"][PEER])
+            if refused is not None:
+                return self._answers.message("The daemon is busy", refused.message, refused.status)
+            try:
+                return await endpoint(request, viewer)
+            except CallError as error:
+                status = _STATUS.get(error.code, HTTPStatus.INTERNAL_SERVER_ERROR)
+                return self._answers.problem("This did not work", error.message, status)
+
+        return page
+
+    def action(self, endpoint: ActionEndpoint, *, large: bool = False) -> Handler:
+        """An endpoint that changes something: only for forms of the dashboard's own pages.
+
+        ``large``: the form may be as large as a call's arguments."""
+
+        async def action(request: Request, viewer: Viewer) -> Response:
+            if not self.is_own_origin(request):
+                return self._answers.message("Refused", "This request comes from a page of another site.", 403)
+            try:
+                form = await self._large_form(request, viewer) if large else await read_form(request)
+            except BodyTooLargeError:
+                return self._answers.problem("Too large", "This form is too large.", 413)
+            except ValueError:
+                return self._answers.problem("Refused", "This form cannot be read.", 400)
+            presented = request.headers.get("x-csrf-token") or form.get("csrf", "")
+            if not is_csrf_token(viewer.secret, presented):
+                text = "This page is out of date; reload it, and try again."
+                return self._answers.problem("This page is out of date", text, 403)
+            return await endpoint(request, viewer, form)
+
+        return self.page(action)
+
+    def is_own_origin(self, request: Request) -> bool:
+        """Whether a page of this server sent the request. Browsers say so; pages cannot change what they say."""
+        site, origin = request.headers.get("sec-fetch-site"), request.headers.get("origin")
+        if site is not None:
+            return site == "same-origin"
+        if origin is None or origin in self._origins:
+            return True
+        try:
+            return urlsplit(origin).netloc.lower() == request.headers.get("host", "").lower() != ""
+        except ValueError:
+            return False
+
+    def _viewer_of(self, secret: str) -> Viewer | None:
+        session = self._sessions.find(secret) if secret else None
+        if session is None:
+            return None
+        access = self._by_hash(session.token_sha256)
+        return None if isinstance(access, AuthorizationDenied) else Viewer(access, secret)
+
+    async def _large_form(self, request: Request, viewer: Viewer) -> Form:
+        if not _is_form(request):
+            return {}
+        form, _ = await self._intake.receive(request.receive, viewer.name, _decode, _decode, whole=False)
+        return form
+
+
+def cookie_name(request: Request) -> str:
+    """Cookies are not separate by port: each daemon of a machine needs another name."""
+    return f"toold_{request.scope['server'][1]}"
+
+
+async def read_form(request: Request) -> Form:
+    """The fields of a form; none if the body is not a form.
+
+    Raises:
+        BodyTooLargeError: it has more than ``FORM_BYTES``.
+        ValueError: it cannot be read.
+        ClientDisconnectedError, TimeoutError: it did not arrive.
+    """
+    return _decode(await read_body(request.receive, FORM_BYTES)) if _is_form(request) else {}
+
+
+def _is_form(request: Request) -> bool:
+    return request.headers.get("content-type", "").startswith("application/x-www-form-urlencoded")
+
+
+def _decode(body: bytes) -> Form:
+    return dict(parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=MAX_FORM_FIELDS))

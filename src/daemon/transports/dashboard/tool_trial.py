@@ -1,0 +1,117 @@
+"""A call that a person makes from the page of a tool: its progress, streamed text and result, as events.
+
+The call ends if the person leaves the page.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from ....protocol.json_pieces import LONG_BYTES
+from ....protocol.tool_call import ClientInfo, Progress, ToolCall, ToolResult, encode_result
+from ...dispatch import AbsentResultPort, DisconnectedPort, PreparedCall, Router, RunningCall, prepare_call
+from ...observability.logging_setup import bind_session
+from ...off_loop import off_loop
+from ..keyed_sessions import KeyedSessions
+from .dashboard_port import Viewer
+from .event_response import server_sent_event
+
+TRANSPORT: Final = "dashboard"
+CLIENT: Final = ClientInfo(TRANSPORT)
+_REQUEST: Final = "1"
+"""The request id of a call, which has its session to itself."""
+
+
+class TrialPort(DisconnectedPort):
+    """What a call has reported and the page has not read. Of progress, only the latest; chunks that wait are joined."""
+
+    def __init__(self) -> None:
+        self.result: ToolResult | None = None
+        self.changed = asyncio.Event()
+        self._progress: Progress | None = None
+        self._chunks: list[str] = []
+        self._rendered: ToolResult | None = None
+
+    def events(self) -> bytes:
+        """Returns and clears the events to send."""
+        progress, chunks = self._progress, self._chunks
+        self._progress, self._chunks = None, []
+        events = b"" if progress is None else server_sent_event("progress", msgspec.json.encode(progress))
+        if chunks:
+            events += server_sent_event("chunk", msgspec.json.encode("".join(chunks)))
+        return events
+
+    def settle(self, result: ToolResult) -> None:
+        """Takes the result of a call that did not run."""
+        self.result = result
+        self.changed.set()
+
+    def render(self, _call: RunningCall, result: ToolResult) -> bytes:
+        self._rendered = result
+        return encode_result(result)
+
+    async def deliver(self, _call: RunningCall, answer: bytes) -> None:  # noqa: ARG002 - the result is shown as it is
+        if self._rendered is not None:
+            self.settle(self._rendered)
+
+    def progress(self, _call: RunningCall, progress: Progress) -> bool:
+        self._progress = progress
+        self.changed.set()
+        return True
+
+    def chunk(self, _call: RunningCall, text: str) -> None:
+        self._chunks.append(text)
+        self.changed.set()
+
+    def heartbeat(self, calls: Sequence[RunningCall], now: float) -> None:
+        for call in calls:  # there is exactly one
+            self._progress = self._progress or call.heartbeat(now)
+        self.changed.set()
+
+
+class ToolTrials:
+    """Makes the calls."""
+
+    def __init__(self, router: Router) -> None:
+        self._router = router
+        self._sessions = KeyedSessions(router, transport=TRANSPORT, absent_port=AbsentResultPort())
+
+    async def run(
+        self,
+        viewer: Viewer,
+        toolset: str,
+        tool: str,
+        arguments: Mapping[str, Any],
+        size: int,
+        shown: Callable[[ToolResult, str | None], str],
+    ) -> AsyncGenerator[bytes, None]:
+        """The events of one call of ``size`` bytes: ``started`` with its id, ``progress``, ``chunk``, and ``result``
+        with the HTML that ``shown`` returns of the result and the id. Closing this ends the call.
+        """
+        session = self._sessions.open(viewer.access, toolset, CLIENT, label=TRANSPORT, streams=True)
+        bind_session(session.label)
+        call = ToolCall(_REQUEST, tool, dict(arguments), None, size, "cancel")
+        prepared: ToolCall | PreparedCall = call
+        if size > LONG_BYTES:
+            prepared = await off_loop(prepare_call, self._router.catalog, session, call)
+        port = TrialPort()
+        call_id = None
+        self._router.connect(session, port)
+        try:
+            submitted = self._router.submit(session, prepared, port)
+            if isinstance(submitted, ToolResult):
+                port.settle(submitted)
+            elif isinstance(submitted, RunningCall):
+                call_id = submitted.id
+                yield server_sent_event("started", call_id.encode())
+            while port.result is None:
+                await port.changed.wait()
+                port.changed.clear()
+                events = port.events()
+                if events:
+                    yield events
+            yield port.events() + server_sent_event("result", shown(port.result, call_id).encode(errors="replace"))
+        finally:
+            self._router.disconnect(session, port)
