@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import secrets
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -22,9 +21,10 @@ from ..sources import SourceManager
 from ..store import Store
 from ..tools import INVOKE_TOOL, Tool, ToolCatalog, ToolRegistry, ToolsetView, agent_files, instructions, mask_of
 from ..version import __version__
-from .access import Authenticator, TokenBook, TokenFile
+from .access import TOKENS_FILE, Authenticator, TokenBook, TokenFile
 from .agent_host import AgentHost
 from .catalog_publisher import CatalogPublisher
+from .cluster.cluster_node import open_cluster
 from .component import Component
 from .config import settings_mapping
 from .config.default_model import allowed_models, default_model, fallback_lists
@@ -43,7 +43,7 @@ from .observability.metrics import MetricGauges, Metrics
 from .observability.model_availability import ModelAvailability
 from .persistence.conversation_manager import ConversationManager
 from .persistence.result_files import RESULTS_DIRECTORY, open_results
-from .persistence.state_directory import StateDirectory
+from .persistence.state_directory import AUDIT_KEY_FILE, StateDirectory
 from .persistence.store_journal import StoreJournal
 from .persistence.store_pauses import StorePauses
 from .persistence.vendor_file_owners import VendorFileOwners
@@ -71,7 +71,9 @@ class Daemon:
         catalog: ModelCatalog,
         state: StateDirectory,
         connections: ConnectionLimits,
+        epoch: str,
     ) -> None:
+        """``epoch`` identifies the process."""
         self.settings = settings
         self.catalog = catalog
         """All models; ``view.catalog`` has those that the operator allows."""
@@ -115,7 +117,6 @@ class Daemon:
             for name, provider in vendors.providers.items()
         }
         permits = Permits("running", settings.max_running)
-        epoch = secrets.token_hex(6)
         self.traces = open_traces(settings.otel, epoch)
         self.metrics = Metrics(is_tool=lambda name: name in self.registry, gauges=self._gauges(permits))
         self.recorder = CallRecorder(
@@ -125,6 +126,7 @@ class Daemon:
         allowed = allowed_models(settings, catalog)
         self.provider_budgets = ProviderBudgets()
         self.provider_budgets.apply(daily_budgets(settings))
+        self.cluster = open_cluster(store.cluster, settings, lambda: self)
         self.view = LiveDaemonView(
             catalog=allowed,
             locale=settings.locale,
@@ -143,11 +145,12 @@ class Daemon:
             chosen_model=default_model(settings, allowed, vendors.providers),
             sources=self.sources,
             agent_registry=self.agents.registries,
+            cluster=self.cluster,
         )
         self.principal_limits = PrincipalLimits(
             self.view.budget, self.provider_budgets, settings_mapping.call_quotas(settings)
         )
-        journal = StoreJournal(store, self.recorder)
+        journal = StoreJournal(store, self.recorder, shared=store.cluster is not None)
         self.router: Router = Router(
             catalog=self.publisher.first(),
             limiters=self.limiters,
@@ -171,7 +174,7 @@ class Daemon:
         )
         resource = settings_mapping.resource(settings)
         self._has_oauth, self._has_auth = resource is not None, settings.auth
-        own = (settings.token or state.load_or_create_token()) if settings.auth else None
+        own = self._own_token = (settings.token or state.load_or_create_token()) if settings.auth else None
         self.tokens = TokenFile(state.path, self._tokens_changed)
         self._authenticator = Authenticator(
             own, lambda: self.tokens.book, settings_mapping.issuer(resource, lambda: self.router.catalog.names)
@@ -184,6 +187,7 @@ class Daemon:
             instructions=self.instructions,
             health=self.view.health,
             resources=self.resources,
+            relay=None if self.cluster is None else self.cluster.relay,
         )
         parts = HttpParts(
             settings=lambda: self.settings,
@@ -207,6 +211,7 @@ class Daemon:
             instructions=self.instructions,
             reload=self.reload,
             published=self.publisher.published,
+            cluster=self.cluster,
         )
         self.http_host = HttpHost(parts, max_requests=connections.authenticated)
         slots = ConnectionSlots[HttpPeer](connections)
@@ -300,6 +305,11 @@ class Daemon:
         for permits in (self.router.permits, *(limiter.permits for limiter in self.limiters.values())):
             permits.keep_reserve(several)
 
+    @property
+    def connections(self) -> int:
+        """The WebSocket connections with a valid hello."""
+        return self.websocket.connections
+
     # --- operator ----------------------------------------------------------------------------------------------------
 
     def address(self) -> DaemonAddress:
@@ -338,6 +348,12 @@ class Daemon:
             await self.publisher.published()
         _log.info("reloaded", reloaded=reloaded, needs_restart=changes.needs_restart)
         return replace(changes, reloaded=reloaded)
+
+    def shared_files(self) -> dict[str, bytes]:
+        """The content of the files that must be the same on all nodes of a cluster."""
+        files = {name: self.state.path / name for name in (TOKENS_FILE, AUDIT_KEY_FILE)}
+        content = {name: path.read_bytes() for name, path in files.items() if path.exists()}
+        return content | {"token": b"" if self._own_token is None else self._own_token.get_secret_value().encode()}
 
     def watched_files(self) -> Sequence[Path]:
         """The files whose changes are applied at once. Reads a directory, so it is quick but not free."""

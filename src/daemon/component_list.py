@@ -10,7 +10,7 @@ from typing import Final
 import structlog
 
 from ..audit import content_reducer
-from ..store import Store
+from ..store import Store, StoreError
 from .app import Daemon
 from .component import Component
 from .config import settings_mapping
@@ -33,6 +33,10 @@ _SDK_GRACE_S: Final = 2.0
 """The time at shutdown for SDK calls whose callers are already answered."""
 _ADDRESS_RETRY_S: Final = 1.0
 """Time between two attempts to write the address file to a full disk."""
+_LEASE_CHECKS: Final = 8
+"""How often a node looks within a lease whether it has ended."""
+_ADOPTION_INTERVAL_S: Final = 60.0
+"""How often a node looks for detached calls to adopt, if it learns of no death."""
 _GARBAGE_THRESHOLDS: Final = (10_000, 20, 20)
 """New objects, and collections of the younger generation, before a generation is collected."""
 
@@ -91,6 +95,7 @@ class ComponentList:
             Component("push notifications", run=self._send_notifications, close=a2a.close_notifications),
             Component("http", start=daemon.http.start, close=daemon.http.close),
             Component("websocket", start=daemon.websocket.start, close=daemon.websocket.close),
+            *self._cluster_components(),
             Component("tokens", run=partial(daemon.tokens.watch, daemon.close_unauthorized)),
             Component(
                 "model availability", run=partial(daemon.view.availability.keep, at_once=daemon.settings.warm_up)
@@ -111,6 +116,54 @@ class ComponentList:
             Component("sources", start=self._start_sources, apply=self._apply_to_sources, close=daemon.sources.close),
             Component("address file", start=address.begin, run=address.finish, close=self._remove_address),
         ]
+
+    def _cluster_components(self) -> list[Component]:
+        """After the ports, because the other nodes learn from this one where it listens."""
+        cluster = self._daemon.cluster
+        if cluster is None:
+            return []
+        self._daemon.router.lookup.peers = cluster.peers
+        return [
+            Component("membership", start=self._announce, run=cluster.membership.run, close=self._close_peers),
+            Component("lease", run=self._watch_lease),
+            Component("adoption", run=self._adopt_detached),
+        ]
+
+    async def _announce(self) -> None:
+        daemon = self._daemon
+        if daemon.cluster is not None:
+            await daemon.cluster.announce(
+                daemon.settings, daemon.shared_files(), port=daemon.websocket.port, http_port=daemon.http.port
+            )
+            await daemon.cluster.membership.look()
+
+    async def _close_peers(self) -> None:
+        if self._daemon.cluster is not None:
+            await self._daemon.cluster.peers.close()
+        if self._daemon.http_host.relay is not None:
+            await self._daemon.http_host.relay.close()
+
+    async def _watch_lease(self) -> None:
+        """Closes the connections of resumable sessions if this node loses its lease; they resume at another one."""
+        cluster = self._daemon.cluster
+        while cluster is not None:
+            if not cluster.membership.may_answer:
+                self._daemon.websocket.close_lapsed()
+            await asyncio.sleep(cluster.store.lease.lease_s / _LEASE_CHECKS)
+
+    async def _adopt_detached(self) -> None:
+        """Takes over the detached calls of nodes that died."""
+        cluster = self._daemon.cluster
+        while cluster is not None:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_ADOPTION_INTERVAL_S):
+                    await cluster.membership.buried.wait()
+            cluster.membership.buried.clear()
+            try:
+                await load_detached(self._daemon)
+                await resume_detached(self._daemon)
+            except StoreError as error:
+                _log.warning("detached calls cannot be adopted now", reason=error.reason)
 
     def _apply_to_store(self, settings: Settings) -> None:
         self._daemon.recorder.content = settings.audit_content

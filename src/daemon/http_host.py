@@ -15,6 +15,9 @@ from ..user_credentials import CredentialVault
 from .a2a_host import A2AHost
 from .access import Authenticator, ProtectedResource
 from .agent_host import AgentHost
+from .cluster.cluster_node import ClusterNode
+from .cluster.http_relay import HttpRelay
+from .cluster.peer_api import peer_app
 from .config import settings_mapping
 from .config.reloadable_settings import SettingsChanges
 from .config.settings import Settings
@@ -69,6 +72,8 @@ class HttpParts:
     reload: Callable[[], Awaitable[SettingsChanges]]
     published: Callable[[], Awaitable[None]]
     """Returns once the catalog has all changes that sources have made."""
+    cluster: ClusterNode | None
+    """None if the daemon has its database for itself."""
 
 
 class HttpHost:
@@ -107,6 +112,11 @@ class HttpHost:
             settings, parts.state, parts.router, parts.view, parts.recorder, intake, parts.authenticator
         )
         self.app = self._app(settings, intake)
+        self.relay: HttpRelay | None = None
+        """In a cluster: relays requests about sessions of other nodes."""
+        if (cluster := parts.cluster) is not None:
+            peers = peer_app(cluster.service, cluster.key, cluster.membership.epoch)
+            self.app = self.relay = HttpRelay(self.app, peers, cluster.membership, cluster.key)
 
     def close_streams(self) -> None:
         """Ends the open streams, which would delay the daemon's stop."""
@@ -129,6 +139,7 @@ class HttpHost:
             settings=parts.settings,
             problems=lambda: parts.view.health(LOCAL)["problems"],
             sign_in_link=lambda: None if dashboard is None else dashboard.sign_in_link(),
+            peers=None if parts.cluster is None else parts.cluster.peers,
         )
         return side_app(
             health=lambda: parts.view.health(None),

@@ -1,6 +1,7 @@
 """Starts the components of a daemon in order, drains calls at shutdown, and closes the components in reverse order."""
 
 import asyncio
+import secrets
 from collections.abc import AsyncIterator, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import Final
@@ -17,6 +18,7 @@ from .app import Daemon
 from .component_list import ComponentList
 from .config import settings_mapping
 from .config.provider_terms import known_models
+from .config.setting_sources import SettingsError
 from .config.settings import Settings
 from .observability.logging_setup import log_task_failure
 from .persistence.state_directory import FullDiskError, StateDirectory, StateError
@@ -44,6 +46,7 @@ async def running(settings: Settings, tools: Iterable[Tool] = ()) -> AsyncIterat
     """
     async with AsyncExitStack() as stack:
         state = stack.enter_context(StateDirectory(settings.state_dir))
+        epoch = secrets.token_hex(6)
         store = _open_store(settings, state)
         stack.push_async_callback(store.close)
         catalog = known_models(settings.providers, settings.models, settings.prefer)
@@ -66,6 +69,7 @@ async def running(settings: Settings, tools: Iterable[Tool] = ()) -> AsyncIterat
             vendors=vendors,
             registry=loaded.with_more(tools),
             connections=_connection_limits(settings),
+            epoch=epoch,
         )
         daemon.components = ComponentList(daemon).components()
         for component in daemon.components:
@@ -106,6 +110,8 @@ def _presets(settings: Settings) -> dict[str, str]:
 
 
 def _open_store(settings: Settings, state: StateDirectory) -> Store:
+    if settings.store is not None:
+        raise SettingsError("store: databases of PostgreSQL are not supported yet; remove it")
     content, retention = content_reducer(settings.audit_content), settings_mapping.retention(settings)
     expects_chain = state.has_audit_key
     key = state.load_or_create_audit_key()
@@ -131,6 +137,7 @@ def time_for_calls(grace_period_s: float) -> float:
 
 async def _drain(daemon: Daemon) -> None:
     left_s = time_for_calls(daemon.settings.grace_period_s)
+    draining = asyncio.create_task(daemon.cluster.begin_drain()) if daemon.cluster is not None else None
     _log.info("stopping", calls=daemon.router.accepted, left_s=left_s)
     with suppress(StateError, FullDiskError):  # then a second `toold stop` ends the grace period
         daemon.state.write_address(replace(daemon.address(), stopping=True))
@@ -138,3 +145,7 @@ async def _drain(daemon: Daemon) -> None:
     await daemon.websocket.announce_shutdown(left_s * 1000)
     daemon.http_host.close_streams()
     await closing
+    if daemon.cluster is not None and draining is not None:
+        await draining
+        await daemon.cluster.leave()
+        daemon.websocket.close_lapsed()

@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 import structlog
@@ -29,6 +29,18 @@ SHOWN_IDS = 5
 _log = structlog.get_logger(__name__)
 
 
+class PeerRequests(Protocol):
+    """The running calls of other nodes that share the database."""
+
+    async def running_calls(self) -> list[dict[str, Any]]:
+        """Returns their rows, each with its ``node``."""
+        ...
+
+    async def cancel(self, node: None, principal: None, call_id: str) -> bool:
+        """Cancels a call at the node that runs it."""
+        ...
+
+
 class OperatorActions:
     """Returns plain data; refuses with a ``CallError`` that gives the reason."""
 
@@ -45,9 +57,10 @@ class OperatorActions:
         settings: Callable[[], Settings],
         problems: Callable[[], Sequence[str]],
         sign_in_link: Callable[[], str | None],
+        peers: PeerRequests | None = None,
     ) -> None:
-        """``published`` returns once the catalog has all changes that sources have made. ``settings`` returns the
-        settings in effect, ``problems`` what ``toold status`` lists."""
+        """``peers``: the other nodes. ``published`` returns once the catalog has all changes that sources have made.
+        ``settings`` returns the settings in effect, ``problems`` what ``toold status`` lists."""
         self._router = router
         self._store = store
         self._reload = reload
@@ -58,6 +71,7 @@ class OperatorActions:
         self._settings = settings
         self._problems = problems
         self._sign_in_link = sign_in_link
+        self._peers = peers
 
     async def calls(self, recent: int) -> dict[str, Any]:
         """``running`` calls, oldest first, then paused ones; and the ``recent`` ended calls, newest first.
@@ -67,6 +81,8 @@ class OperatorActions:
         """
         now = time.monotonic()
         running = [status_report.running_row(call, now) for call in self._router.calls]
+        if self._peers is not None:
+            running += await self._peers.running_calls()
         running += [_paused_row(call) for call in await self._router.paused.paused_calls(None)]
         try:
             ended = [status_report.ended_row(row) for row in await self._store.audit.recent(recent)] if recent else []
@@ -87,6 +103,9 @@ class OperatorActions:
         now = time.monotonic()
         running = {call.id: status_report.running_row(call, now) for call in self._router.calls}
         matches = matching(id_or_prefix, running)
+        if not matches and self._peers is not None:
+            running = {row["id"]: row for row in await self._peers.running_calls()}
+            matches = matching(id_or_prefix, running)
         if not matches:  # a running call can be cancelled even if the database cannot be read
             running = {call.call_id: _paused_row(call) for call in await self._router.paused.paused_calls(None)}
             matches = matching(id_or_prefix, running)
@@ -98,7 +117,10 @@ class OperatorActions:
                 f"{id_or_prefix[:80]} matches {len(matches)} calls: {shown}. Give more of the id."
             )
         row = running[matches[0]]
-        await self._router.cancel_by_operator(row["id"])
+        if "node" in row and self._peers is not None:
+            await self._peers.cancel(None, None, row["id"])
+        else:
+            await self._router.cancel_by_operator(row["id"])
         _log.info("call cancelled by the operator", call=row["id"], tool=row["tool"])
         return row
 

@@ -58,7 +58,12 @@ class DaemonAddress(msgspec.Struct, frozen=True):
     @property
     def http_url(self) -> str:
         """The URL of the HTTP port."""
-        return f"http://{_bracketed(connectable(self.host))}:{self.http_port}/"
+        return http_url(connectable(self.host), self.http_port)
+
+
+def http_url(host: str, port: int) -> str:
+    """Returns ``http://host:port/``, with an IPv6 address in brackets."""
+    return f"http://{_bracketed(host)}:{port}/"
 
 
 def websocket_url(host: str, port: int, *, tls: bool = False, path: str = "/") -> str:
@@ -72,12 +77,17 @@ def is_loopback(host: str) -> bool:
     return host.lower() == "localhost" if ip is None else ip.is_loopback
 
 
+def is_wildcard(host: str) -> bool:
+    """Whether ``host`` means all addresses of this machine."""
+    ip = ip_address(host)
+    return ip is not None and ip.is_unspecified
+
+
 def connectable(host: str) -> str:
     """Returns the host to connect to on this machine for a server that listens on ``host``: loopback for a wildcard."""
-    ip = ip_address(host)
-    if ip is None or not ip.is_unspecified:
+    if not is_wildcard(host):
         return host
-    return "127.0.0.1" if ip.version == 4 else "::1"
+    return "::1" if ":" in host else "127.0.0.1"
 
 
 def ip_address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:

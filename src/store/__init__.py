@@ -16,6 +16,7 @@ from .audit_chain import (
 from .audit_trail import AuditTrail
 from .call_filter import CallFilter, CallPage
 from .call_journal import CallJournal
+from .cluster_port import ClusterPort
 from .conversation_rows import (
     ConversationCopy,
     ConversationOutboxState,
@@ -94,6 +95,7 @@ __all__ = [
     "ChainTrail",
     "ChainedRow",
     "Checkpoint",
+    "ClusterPort",
     "ConversationCopy",
     "ConversationOutboxState",
     "ConversationStore",

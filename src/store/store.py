@@ -8,6 +8,7 @@ from typing import Final
 from .a2a_task_store import A2ATaskStore
 from .audit_trail import AuditTrail
 from .call_journal import CallJournal
+from .cluster_port import ClusterPort
 from .conversation_store import ConversationStore
 from .group_committer import Content
 from .registry_entry_store import RegistryEntryStore
@@ -30,8 +31,16 @@ class Store:
     """
 
     def __init__(
-        self, writer: StoreWriter, reader: StoreReader, *, path: Path, copy_conversations: bool = False
+        self,
+        writer: StoreWriter,
+        reader: StoreReader,
+        *,
+        path: Path,
+        copy_conversations: bool = False,
+        cluster: ClusterPort | None = None,
     ) -> None:
+        self.cluster: Final = cluster
+        """The nodes that share the database; None for an embedded one, which this process has for itself."""
         self._path = path
         self._writer = writer
         self._reader = reader

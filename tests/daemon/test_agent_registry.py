@@ -225,34 +225,3 @@ async def test_the_environment_of_the_predecessor_alone_makes_the_agent(
     assert card["name"] == "Pipe_Line"
     answer = await call(daemon, "Pipe_Line", prompt="Hello")
     assert answer["structured"]["models"] == {"only": "litellm/eo-agent"}
-
-
-async def test_the_requests_of_the_predecessors_readme_work(run_with: Any, registry: RegistryStandIn) -> None:
-    """Its card, ``message/send`` and ``tasks/get`` at the root, and its two errors, in the form of A2A 0.3. They need a
-    token here."""
-    script = json.dumps([{"text": "I look and write."}])
-    registry.records = {PIPE: record(PIPE, "Pipe Line", role("only", f"Answer. [[sim:script={script}]]"))}
-    daemon = await run_with(AGENT_ID=PIPE, REGISTRY_URL=registry.url)
-    await until(lambda: "Pipe_Line" in daemon.agents.agents)
-    await daemon.publisher.published()
-    token = daemon.state.load_or_create_token().get_secret_value()
-    url, headers = daemon.address().http_url, {"Authorization": f"Bearer {token}"}
-    async with httpx.AsyncClient(base_url=url, headers=headers, verify=False, timeout=60) as client:
-
-        async def post(request_id: str, method: str, params: Any) -> Any:
-            body = {"jsonrpc": "2.0", "id": request_id, "method": method, "params": params}
-            answer = (await client.post("/", json=body)).json()
-            assert (answer["jsonrpc"], answer["id"]) == ("2.0", request_id)
-            return answer
-
-        card = (await client.get("/.well-known/agent.json")).json()
-        assert (card["name"], card["protocolVersion"], card["url"]) == ("Pipe_Line", "0.3.0", f"{url}agents/Pipe_Line/")
-        parts = [{"kind": "text", "text": "Hello, what can you do?"}]
-        message = {"role": "user", "parts": parts, "messageId": "msg-001"}
-        task = (await post("1", "message/send", {"message": message}))["result"]
-        assert (task["kind"], task["status"]["state"]) == ("task", "completed")
-        (artifact,) = task["artifacts"]
-        assert [(part["kind"], part["text"]) for part in artifact["parts"]] == [("text", "I look and write.")]
-        assert (await post("2", "tasks/get", {"id": task["id"]}))["result"]["artifacts"] == task["artifacts"]
-        assert (await post("3", "message/sing", {}))["error"]["code"] == -32601
-        assert (await post("4", "tasks/get", {"id": "no-such-task"}))["error"]["code"] == -32001

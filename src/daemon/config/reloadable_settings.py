@@ -129,6 +129,13 @@ NEEDS_RESTART: Final = frozenset(
         "a2a_push_hosts",
         # Credentials stay where they were given.
         "user_credentials",
+        # The node is a member of the cluster under these.
+        "store",
+        "node_name",
+        "peer_host",
+        "cluster_secret",
+        "cluster_secret_file",
+        "lease_s",
         # The directory is locked and its files are open.
         "state_dir",
         # The registered tools stay the same.

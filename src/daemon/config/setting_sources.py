@@ -54,7 +54,10 @@ class _RawValue:
 
 
 _PATHS: Final = frozenset(
-    {"state_dir", "tls_cert", "tls_key", "a2a_card_key", "workflow_dir", "pipeline_dir", "agent_dir", "workspace"}
+    {
+        *("state_dir", "tls_cert", "tls_key", "a2a_card_key", "workflow_dir", "pipeline_dir", "agent_dir"),
+        *("workspace", "cluster_secret_file"),
+    }
 )
 
 

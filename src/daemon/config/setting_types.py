@@ -55,6 +55,12 @@ _LOCALE: Final = re.compile(r"[^\W\d_]{2,}[-_ .]?[\w .()-]{0,38}")
 _SCOPE: Final = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]{1,100}")
 """An OAuth scope (RFC 6749, 3.3); it is sent within quotes in a header."""
 
+_NODE_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
+MIN_LEASE_S: Final = 1.0
+"""A commit that takes longer than a lease would end it."""
+MAX_LEASE_S: Final = 300.0
+"""The calls of a node that does not respond wait this long for another one."""
+
 
 def tls_context(cert: Path, key: Path) -> ssl.SSLContext:
     """A server's TLS context for a certificate chain and its key, both PEM.
@@ -118,6 +124,25 @@ def _token(token: SecretStr) -> SecretStr:
     if not USABLE_TOKEN.fullmatch(token.get_secret_value()):
         raise PydanticCustomError("token", f"must have {MIN_TOKEN_CHARS} printable ASCII characters or more, no spaces")
     return token
+
+
+def _store_url(url: SecretStr) -> SecretStr:
+    try:
+        parts = urlsplit(url.get_secret_value())
+        fits = parts.scheme in {"postgresql", "postgres"} and (parts.port is None or parts.port > 0)
+    except ValueError:
+        fits = False
+    if not fits or re.search(r"\s", url.get_secret_value()):
+        raise PydanticCustomError(
+            "store", "must be the URL of a PostgreSQL database, such as postgresql://user:password@host:5432/toold"
+        )
+    return url
+
+
+def _node_name(name: str) -> str:
+    if not _NODE_NAME.fullmatch(name):
+        raise PydanticCustomError("node_name", "must be up to 63 letters, digits, dots, dashes and underscores")
+    return name
 
 
 def _api_key(key: SecretStr) -> SecretStr:
@@ -279,6 +304,10 @@ FrameBytes = Annotated[int, BeforeValidator(_not_bool), Field(ge=MIN_FRAME_BYTES
 Seconds = Annotated[float, BeforeValidator(_not_bool), Field(gt=0, allow_inf_nan=False)]
 ProgressInterval = Annotated[Seconds, Field(le=MAX_PROGRESS_INTERVAL_S)]
 Host = Annotated[str, AfterValidator(_host)]
+StoreUrl = Annotated[SecretStr, AfterValidator(_store_url)]
+"""The URL of a PostgreSQL database. It may have a password."""
+NodeName = Annotated[str, AfterValidator(_node_name)]
+LeaseSeconds = Annotated[Seconds, Field(ge=MIN_LEASE_S, le=MAX_LEASE_S)]
 HttpUrl = Annotated[str, AfterValidator(_http_url)]
 _Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 DefaultModel = Annotated[_Name, AfterValidator(_default_model)]

@@ -14,7 +14,7 @@ from ...protocol.tool_call import DEFAULT_TIMEOUT_S, MAX_FRAME_BYTES, MAX_TIMEOU
 from ...providers import GLM, KIMI, GlmSdk, KimiSdk, VendorInfo
 from ...tools import AUTO, DEFAULT_TOOLSET, ResultText, shipped_toolsets
 from ...user_credentials import VaultSettings
-from . import access_checks, model_checks
+from . import access_checks, cluster_settings, model_checks
 from .access_checks import OAuthValues
 from .amounts import Amounts
 from .fallback_settings import FallbackNames
@@ -39,9 +39,11 @@ from .setting_types import (
     HostPatterns,
     HttpUrl,
     Knowledge,
+    LeaseSeconds,
     Locale,
     ModelNames,
     Models,
+    NodeName,
     Origins,
     Otel,
     Port,
@@ -56,6 +58,7 @@ from .setting_types import (
     Seconds,
     Sources,
     SpillBytes,
+    StoreUrl,
     Subagents,
     Token,
     Tools,
@@ -126,6 +129,14 @@ class Settings(BaseSettings):
     list_init: bool = True
     strict_arguments: bool = False
     result_text: Annotated[ResultText | None, CaseInsensitive] = None
+
+    # Several nodes on one database.
+    store: StoreUrl | None = None
+    node_name: NodeName | None = None
+    peer_host: Host | None = None
+    cluster_secret: Token | None = None
+    cluster_secret_file: Path | None = None
+    lease_s: LeaseSeconds = 10.0
 
     # Vendors.
     simulate: bool | None = None
@@ -349,6 +360,10 @@ class Settings(BaseSettings):
             ),
             auth=self.auth,
         )
+        if self.store is not None:
+            cluster_settings.check_cluster(
+                self.cluster_secret, self.cluster_secret_file, host=self.host, peer_host=self.peer_host
+            )
         self._check_models()
         if self.default_toolset not in (names := [*shipped_toolsets(), *self.toolsets]):
             hint = did_you_mean(close_names(self.default_toolset, names, n=1))

@@ -12,7 +12,7 @@ from ...protocol.frame_decoding import request_key
 from ...protocol.input_request import InputDecision
 from ...protocol.session_registry import hash_key
 from ...protocol.tool_call import Principal, ToolResult
-from ...store import CallRow, StoredCall, StoredDetachedCall
+from ...store import CallRow, NodeRow, SessionHeldError, StoredCall, StoredDetachedCall
 from ...tools import SHOWN_ID_CHARS, CallInfo, CallState
 from .call_outcome import load_result
 from .call_phase import EndReason
@@ -38,6 +38,18 @@ class CallSource(Protocol):
     def end(self, call: RunningCall, reason: EndReason) -> None: ...
 
 
+class PeerCalls(Protocol):
+    """The calls at other nodes that share the database."""
+
+    async def find_call(self, node: NodeRow | None, principal: Principal, call_id: str) -> CallInfo | None:
+        """Returns a call as the node knows it, or without a node as the one that runs it; None if none knows it."""
+        ...
+
+    async def cancel(self, node: NodeRow | None, principal: Principal | None, call_id: str) -> bool:
+        """Cancels a call at the node, or without a node at the one that runs it. Returns False if it does not run."""
+        ...
+
+
 class CallLookup:
     """Finds calls that run, calls whose results are cached or journalled, and calls in the audit trail."""
 
@@ -50,6 +62,8 @@ class CallLookup:
         sessions: SessionManager,
         journal: JournalPort,
     ) -> None:
+        self.peers: PeerCalls | None = None
+        """The other nodes; None if this daemon has the database for itself."""
         self._paused = paused
         self._runner = runner
         self._detached = detached
@@ -58,6 +72,24 @@ class CallLookup:
 
     async def look_up(self, principal: Principal, call_id: str) -> CallInfo:
         """Implements ``LookupContext.look_up_call``."""
+        if self.peers is None:
+            return await self.look_up_here(principal, call_id)
+        holder: NodeRow | None = None
+        try:
+            info = await self.look_up_here(principal, call_id)
+            if info.state not in {"unknown", "waiting"} or call_id in self._detached.waiting:
+                return info
+        except SessionHeldError as held:
+            info, holder = CallInfo(id=call_id, state="running"), held.holder
+        return await self.peers.find_call(holder, principal, call_id) or info
+
+    async def look_up_here(self, principal: Principal, call_id: str) -> CallInfo:
+        """A call as this node knows it.
+
+        Raises:
+            SessionHeldError: another node runs it.
+            ServiceUnavailableError: the database cannot be read.
+        """
         call = self._find(principal, call_id)
         if call is not None:
             return _info_of(call)
@@ -94,6 +126,25 @@ class CallLookup:
 
     async def cancel(self, principal: Principal, call_id: str) -> bool:
         """Implements ``LookupContext.cancel_call``."""
+        if self.peers is None or self._find(principal, call_id) is not None:
+            return await self.cancel_here(principal, call_id)
+        holder: NodeRow | None = None
+        try:
+            if await self.cancel_here(principal, call_id):
+                return True
+            if (await self.look_up_here(principal, call_id)).state != "unknown":
+                return False
+        except SessionHeldError as held:
+            holder = held.holder
+        return await self.peers.cancel(holder, principal, call_id)
+
+    async def cancel_here(self, principal: Principal, call_id: str) -> bool:
+        """Cancels a call that runs at this node, or that is paused.
+
+        Raises:
+            SessionHeldError: another node runs it.
+            ServiceUnavailableError: the database cannot be read or written.
+        """
         call = self._find(principal, call_id)
         if call is None:
             return await self._paused.cancel(call_id, principal)

@@ -19,7 +19,7 @@ from ...protocol.frame_decoding import request_key
 from ...protocol.session_registry import hash_key
 from ...protocol.tool_call import ClientInfo, Json, Principal, ToolCall, stored_principal
 from ...protocol.trace_context import current_traceparent
-from ...store import A2ATaskRow, StoredDetachedCall
+from ...store import A2ATaskRow, SessionHeldError, StoredDetachedCall
 from ...tools import BoundArguments, Tool, ToolCatalog
 from ..observability.logging_setup import error_text
 from .admission import limited_call, requests_exceed, too_many_detached
@@ -94,7 +94,7 @@ class DetachedCalls:
         Raises:
             ServiceUnavailableError: the database cannot be read.
         """
-        self.waiting = {stored.call_id: stored for stored in await self._journal.detached_calls()}
+        self.waiting |= {stored.call_id: stored for stored in await self._journal.detached_calls()}
 
     async def resume(self, epoch: str) -> None:
         """Resume the loaded calls. A call whose tool is missing waits for the next start."""
@@ -103,6 +103,8 @@ class DetachedCalls:
                 return
             try:
                 await self._resume(stored, epoch)
+            except SessionHeldError:
+                del self.waiting[stored.call_id]  # another node has adopted it
             except CallError as error:
                 _log.warning(
                     "detached call cannot be resumed", call=stored.call_id, tool=stored.tool, reason=error_text(error)
@@ -193,6 +195,8 @@ class DetachedCalls:
             return
         try:
             await self._resume(stored, self.next_id().replace("-", ""))
+        except SessionHeldError:
+            del self.waiting[stored.call_id]  # it continues at another node
         except CallError as error:
             _log.warning("paused call cannot continue", call=stored.call_id, tool=stored.tool, reason=error_text(error))
 

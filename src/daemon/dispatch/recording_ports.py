@@ -151,9 +151,10 @@ class JournalPort(Protocol):
         ...
 
     async def flush(self) -> None:
-        """Returns once earlier writes that did not wait are persisted, or have failed.
+        """Returns once earlier writes that did not wait are persisted, or have failed; takes some seconds at most.
 
-        Never raises; takes some seconds at most.
+        Raises:
+            ServiceUnavailableError: they are not persisted, and other nodes share the database.
         """
         ...
 

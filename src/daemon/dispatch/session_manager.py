@@ -112,7 +112,11 @@ class SessionManager:
             self._journal.session_opened(session)
 
     async def flush(self) -> None:
-        """Wait until opened sessions are persisted, so that a resume key sent to a client survives a crash."""
+        """Wait until opened sessions are persisted, so that a resume key sent to a client survives a crash.
+
+        Raises:
+            ServiceUnavailableError: they are not, and other nodes share the database.
+        """
         await self._journal.flush()
 
     async def find(

@@ -4,10 +4,10 @@ import asyncio
 import os
 import shutil
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 
 import msgspec
 
@@ -42,6 +42,17 @@ class DaemonProblem(NamedTuple):
     """For operators."""
 
 
+class ClusterView(Protocol):
+    """The nodes that share the database."""
+
+    @property
+    def problems(self) -> Sequence[DaemonProblem]: ...
+
+    async def rows(self) -> list[dict[str, Any]]:
+        """Returns one object per node that lives or drains."""
+        ...
+
+
 @dataclass(kw_only=True, eq=False)
 class LiveDaemonView:
     """Implements ``tools.DaemonView``. Never writes and takes no permits."""
@@ -70,6 +81,8 @@ class LiveDaemonView:
     """The models to ask if one fails. A reload replaces them."""
     sources: SourceManager
     agent_registry: HostedRegistries
+    cluster: "ClusterView | None" = None
+    """The nodes that share the database; None if this daemon has it for itself."""
     reload_error: str | None = None
     """Why the last reload was refused; None if it succeeded."""
 
@@ -118,6 +131,8 @@ class LiveDaemonView:
             problems.append(DaemonProblem("the database cannot be written; only local calls are accepted", detail))
         if self.store.damage is not None:
             problems.append(DaemonProblem("the database is damaged", self.store.damage))
+        if self.cluster is not None:
+            problems += self.cluster.problems
         if self.reload_error is not None:
             detail = f"{CONFIGURATION_REFUSED}: {self.reload_error}"
             problems.append(DaemonProblem(CONFIGURATION_REFUSED, detail))
@@ -215,6 +230,8 @@ class LiveDaemonView:
             "budget": self.budget.state(),
             "provider_budgets": self.provider_budgets.states(),
         }
+        if self.cluster is not None:
+            shown["nodes"] = await self.cluster.rows()
         if self.agent_registry.settings is not None:
             shown["registry"] = status_report.registry_report(self.agent_registry, operator=principal.operator)
         if principal.operator:

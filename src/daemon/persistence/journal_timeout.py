@@ -1,4 +1,7 @@
-"""The time limit of persisting a result before its answer is sent."""
+"""The time limit of persisting a result before its answer is sent.
+
+With a database that several nodes share there is none: another node would answer a repeat by what is stored.
+"""
 
 import asyncio
 from collections.abc import Awaitable
@@ -10,16 +13,17 @@ WRITE_TIMEOUT_S: Final = 2.0
 """How long a caller waits for a disk that does not respond."""
 
 
-async def write_failure(writing: Awaitable[object]) -> str | None:
-    """Waits for a write, up to ``WRITE_TIMEOUT_S``. Returns why it is not persisted by then; None if it is.
+async def write_failure(writing: Awaitable[object], timeout_s: float | None = WRITE_TIMEOUT_S) -> str | None:
+    """Waits for a write, up to ``timeout_s``; None: without limit. Returns why it is not persisted by then; None if it
+    is.
 
     After a timeout the store still completes the write once the disk responds.
     """
     try:
-        async with asyncio.timeout(WRITE_TIMEOUT_S):
+        async with asyncio.timeout(timeout_s):
             await writing
     except StoreError as error:
         return error.reason
     except TimeoutError:
-        return f"no response within {WRITE_TIMEOUT_S:g} s"
+        return f"no response within {timeout_s:g} s"
     return None

@@ -8,7 +8,7 @@ import msgspec
 import structlog
 from msgspec import structs
 
-from ...protocol.error_codes import OutcomeUnknownError, ServiceUnavailableError
+from ...protocol.error_codes import ErrorCode, OutcomeUnknownError, ServiceUnavailableError
 from ...protocol.session_calls import REMEMBERED_IDS, PendingResult, arguments_digest
 from ...protocol.tool_call import Principal, ToolResult, encode_result
 from ...store import (
@@ -39,7 +39,10 @@ _log = structlog.get_logger(__name__)
 class StoreJournal:
     """Implements ``dispatch.JournalPort``."""
 
-    def __init__(self, store: Store, recorder: CallRecorder) -> None:
+    def __init__(self, store: Store, recorder: CallRecorder, *, shared: bool = False) -> None:
+        """``shared``: several nodes use the database, so no answer is sent before it is persisted."""
+        self._shared = shared
+        self._write_timeout_s = None if shared else WRITE_TIMEOUT_S
         self._store = store
         self._recorder = recorder
 
@@ -78,9 +81,18 @@ class StoreJournal:
 
     async def end_call(self, call: RunningCall, result: ToolResult, answer: bytes) -> None:
         ended = self._ended(call, result, await _stored_result(call, result, answer), len(answer))
-        reason = await write_failure(self._store.journal.end(ended))
+        reason = await write_failure(self._store.journal.end(ended), self._write_timeout_s)
         if reason is not None:
+            await self._unpersisted(call, reason)
+
+    async def _unpersisted(self, call: RunningCall, reason: str) -> None:
+        """A result that the caller waits for is not persisted. Other nodes would answer a repeat otherwise, so then its
+        answer is never sent: the database is closed, or this node was declared dead."""
+        if not self._shared:
             _log.error("result sent before it was persisted", tool=call.tool.name, reason=reason)
+            return
+        _log.error("result withheld, because it cannot be persisted", tool=call.tool.name, reason=reason)
+        await asyncio.Event().wait()
 
     async def end_unstarted_call(self, call: RunningCall, result: ToolResult, answer: bytes) -> bool:
         request = call.request
@@ -90,11 +102,13 @@ class StoreJournal:
             unstarted=UnstartedCall(echo_id=request.echo_id, arguments_hash=arguments_hash),
         )
         writing = asyncio.ensure_future(self._store.journal.end_unstarted(ended))
-        reason = await write_failure(writing)
+        at_once = self._shared and not self.writable and _may_be_repeated(result)
+        reason = await write_failure(writing, 0.0 if at_once else self._write_timeout_s)
         if reason is None:
             return writing.result()
-        if self.writable:  # otherwise the store has reported it, once for all calls that it refuses
-            _log.error("result sent before it was persisted", tool=call.tool.name, reason=reason)
+        # While the embedded database cannot be written, the store has reported it, once for all calls that it refuses.
+        if self.writable or (self._shared and not at_once):
+            await self._unpersisted(call, reason)
         return True
 
     async def earlier_call(self, call: RunningCall) -> StoredCall | None:
@@ -195,7 +209,10 @@ class StoreJournal:
         self._store.sessions.mark_seen([session.id for session in sessions])
 
     async def flush(self) -> None:
-        await write_failure(self._store.flush())
+        reason = await write_failure(self._store.flush())
+        if self._shared and (reason or self._store.problem):
+            message = f"Sessions cannot be stored at present ({reason or self._store.problem}); try again later."
+            raise ServiceUnavailableError.content_free(message, executed="no")
 
     async def persist_local_results(self, results: Sequence[tuple[Session, PendingResult]]) -> bool:
         since_epoch = time.time() - time.monotonic()  # results have monotonic times, stored calls Unix times
@@ -252,6 +269,15 @@ async def _stored_result(call: RunningCall, result: ToolResult, answer: bytes) -
     if not call.session.resumable:
         return None
     return await off_loop(encode_result, result) if call.long_result else encode_result(result)
+
+
+def _may_be_repeated(result: ToolResult) -> bool:
+    """Whether a refusal promises nothing: the call did not run, and another node may run it when it is repeated."""
+    return (
+        result.error is not None
+        and result.error.code == ErrorCode.SERVICE_UNAVAILABLE
+        and (result.error.executed == "no")
+    )
 
 
 def _detached_request(call: RunningCall) -> DetachedRequest:

@@ -100,7 +100,13 @@ class WebSocketConnection:
         router: Router,
         health: Callable[[Principal], dict[str, Any]],
         resources: ResourceHost,
+        may_answer: Callable[[], bool] | None = None,
     ) -> None:
+        """``may_answer``: in a cluster, whether this node may still take and send frames on sessions that another node
+        could resume."""
+        self._may_answer = may_answer if session.resumable else None
+        self.lapsed = asyncio.Event()
+        """Set when it no longer may: the connection takes and sends nothing from then on, and is to be closed."""
         self._socket = socket
         self._hello = hello
         self._acks = "ack" in hello.features
@@ -147,7 +153,7 @@ class WebSocketConnection:
             while True:
                 data = await receive()
                 size = len(data)
-                if not self._stopped_reading:
+                if not self._stopped_reading and (self._may_answer is None or not self.lapse()):
                     long = size > LONG_BYTES
                     frame = await off_loop(decode_long_frame, data) if long else decode_client_frame(data)
                     await self._receive(frame, size)
@@ -177,6 +183,21 @@ class WebSocketConnection:
         """
         self._stopped_reading = True
         return self._socket
+
+    @property
+    def resumable(self) -> bool:
+        """Whether the session outlives the connection."""
+        return self._session.resumable
+
+    def lapse(self) -> bool:
+        """Takes and sends nothing from now on if this node may not answer for the session. Returns whether so."""
+        if self.lapsed.is_set():
+            return True
+        if self._may_answer is None or self._may_answer():
+            return False
+        self.stop_reading()
+        self.lapsed.set()
+        return True
 
     async def going_away(self, deadline_ms: float) -> None:
         """Notifies the client, if it has the feature ``going_away``, that the daemon is shutting down."""
@@ -378,6 +399,8 @@ class WebSocketConnection:
         await self._send_bytes(encode(frame))
 
     async def _send_bytes(self, data: bytes) -> None:
+        if self._may_answer is not None and self.lapse():
+            return  # the answer stays stored, and the client gets it when it resumes the session
         socket = self._socket
         if not self._queued and socket.transport.get_write_buffer_size() + len(data) <= SLOW_READER_BYTES:
             broadcast((socket,), data, text=True)  # no need to wait: takes less than half as long

@@ -35,6 +35,7 @@ from ...protocol.tool_call import Principal
 from ...protocol.user_credential import USER_HEADER
 from ...serving import SLOW_READER_BYTES, ConnectionLimits, ConnectionSlots, listen
 from ...tools import ToolsetView
+from ..cluster.session_relay import RelayedSession, SessionRelay
 from ..dispatch import Router
 from ..observability.logging_setup import bind_session, log_task_failure
 from ..resource_host import ResourceHost
@@ -77,7 +78,10 @@ class WebSocketServer:
         instructions: Callable[[ToolsetView], str],
         health: Callable[[Principal], dict[str, Any]],
         resources: ResourceHost,
+        relay: SessionRelay | None = None,
     ) -> None:
+        """``relay``: in a cluster, how sessions of other nodes are reached."""
+        self._relay = relay
         self._options = options
         self._router = router
         self._authenticate = authenticate
@@ -221,6 +225,23 @@ class WebSocketServer:
                 dropped.add(peer)
                 self._in_background(drop)
 
+    def _drop_when_lapsed(self, connection: WebSocketConnection) -> asyncio.Task[None] | None:
+        """Closes a connection once this node may no longer answer for its session."""
+        if self._relay is None or not connection.resumable:
+            return None
+
+        async def drop() -> None:
+            await connection.lapsed.wait()
+            reason = "this node has lost its contact to the database; reconnect"
+            await _drop(connection.stop_reading(), CLOSE_RESTART, reason)
+
+        return asyncio.create_task(drop())
+
+    def close_lapsed(self) -> None:
+        """Closes the connections for whose sessions this node may no longer answer, with 1012."""
+        for connection in self._connections:
+            connection.lapse()
+
     def _before_upgrade(self, connection: ServerConnection, _request: Request) -> Response | None:
         if not self._router.accepting:
             return connection.respond(HTTPStatus.SERVICE_UNAVAILABLE, "The daemon is shutting down; reconnect later.\n")
@@ -235,7 +256,7 @@ class WebSocketServer:
         if self._slots.full:
             await socket.close(CLOSE_LIMIT, full)
             return
-        hello = await self._hello(socket)
+        hello, data = await self._hello(socket)
         if isinstance(hello, HelloRefused):
             await _refuse(socket, hello)
             return
@@ -244,8 +265,8 @@ class WebSocketServer:
             await socket.close(CLOSE_LIMIT, full)
             return
         try:
-            opened = await open_or_resume(self._router, hello)
-            if not self._router.accepting:
+            opened = await self._open(socket, hello, data)
+            if not self._router.accepting and not isinstance(opened, RelayedSession):
                 raise ServiceUnavailableError("The daemon is shutting down; reconnect later.", executed="no")
         except CallError as error:
             await _refuse(socket, HelloRefused(CLOSE_RESTART, error.to_tool_error()))
@@ -253,9 +274,22 @@ class WebSocketServer:
         if isinstance(opened, HelloRefused):
             await _refuse(socket, opened)
             return
+        if isinstance(opened, RelayedSession):
+            socket.read_on(hello.principal.name)
+            _log.info("connection relayed", principal=hello.principal.name, node=opened.holder.name)
+            await opened.pump(socket)
+            return
         session = opened.session
         bind_session(session.label)
-        connection = WebSocketConnection(socket, hello, session, self._router, self._health, self._resources)
+        connection = WebSocketConnection(
+            socket,
+            hello,
+            session,
+            self._router,
+            self._health,
+            self._resources,
+            None if self._relay is None else self._relay.may_answer,
+        )
         superseded, missed = self._router.connect(session, connection)
         if isinstance(superseded, WebSocketConnection):
             self._in_background(
@@ -270,18 +304,36 @@ class WebSocketServer:
             client=session.client.name,
             resumed=opened.resumed,
         )
+        lapse = self._drop_when_lapsed(connection)
         try:
             await connection.serve(self._ack(hello, opened), missed)
         finally:
+            if lapse is not None:
+                lapse.cancel()
             self._connections.discard(connection)
             _log.info("disconnected", code=socket.close_code, reason=socket.close_reason or None)
 
-    async def _hello(self, socket: ServerConnection) -> HelloAccepted | HelloRefused:
+    async def _open(
+        self, socket: PeerConnection, hello: HelloAccepted, data: str | bytes
+    ) -> OpenedSession | HelloRefused | RelayedSession:
+        """Opens or resumes the session of a hello, here or at the node that holds it.
+
+        Raises:
+            ServiceUnavailableError: that is impossible at present.
+        """
+        if self._relay is None or not hello.resumable:
+            return await open_or_resume(self._router, hello)
+        return await self._relay.open_or_relay(partial(open_or_resume, self._router, hello), data, socket.request)
+
+    async def _hello(self, socket: ServerConnection) -> tuple[HelloAccepted | HelloRefused, str | bytes]:
         try:
             async with asyncio.timeout(self._options.hello_timeout_s):
                 data = await socket.recv()
         except TimeoutError:
-            return hello_timed_out(self._options.hello_timeout_s)
+            return hello_timed_out(self._options.hello_timeout_s), b""
+        return await self._validated(socket, data), data
+
+    async def _validated(self, socket: ServerConnection, data: str | bytes) -> HelloAccepted | HelloRefused:
         hello = parse_hello(data)
         if isinstance(hello, HelloRefused):
             return hello

@@ -108,7 +108,7 @@ def _part_of_0_3(part: object, number: int) -> dict[str, Any]:
             content = {"url": file["uri"]} if "uri" in file else {"raw": file.get("bytes", "")}
             return {**content, "mediaType": file.get("mimeType"), "filename": file.get("name"), **metadata}
         case other:
-            raise invalid_field(f"{path}.kind", f"must be text, data or file, not {str(other)[:40]!r}")
+            raise invalid_field(f"{path}.kind", f"must be text or data, not {str(other)[:40]!r}")
 
 
 def to_0_3(answer: Mapping[str, Any]) -> dict[str, Any]:

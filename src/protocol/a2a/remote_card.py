@@ -14,9 +14,8 @@ _SUPPORTED: Final[tuple[tuple[A2AVersion, Binding], ...]] = (
     ("1.0", "JSONRPC"),
     ("1.0", "HTTP+JSON"),
     ("0.3", "JSONRPC"),
-    ("0.3", "HTTP+JSON"),
 )
-"""What this client speaks, the best first."""
+"""What this client speaks, the best first. HTTP+JSON of 0.3 differs between servers, and they have JSON-RPC too."""
 
 
 class UnusableCardError(ValueError):
@@ -32,11 +31,6 @@ class RemoteInterface(NamedTuple):
     version: A2AVersion
     tenant: str
     """Goes with each request; empty: none."""
-
-    @property
-    def is_http_0_3(self) -> bool:
-        """Whether objects have the form of ``http_json_0_3.py``."""
-        return (self.version, self.binding) == ("0.3", "HTTP+JSON")
 
 
 class RemoteSkill(NamedTuple):

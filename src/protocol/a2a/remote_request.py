@@ -7,7 +7,6 @@ from urllib.parse import quote
 import msgspec
 
 from .a2a_version import message_to_0_3
-from .http_json_0_3 import message_to_http_0_3
 from .remote_card import RemoteInterface
 
 ACCEPTED_MODES: Final = ["text/plain", "application/json", "image/*", "audio/*", "application/octet-stream"]
@@ -42,9 +41,8 @@ def outgoing_message(
 def send_request(interface: RemoteInterface, message: Mapping[str, Any], *, stream: bool) -> RemoteHttpRequest:
     """Sends a message: answered by a stream, or at once."""
     if interface.version == "0.3":
-        to_0_3 = message_to_http_0_3 if interface.is_http_0_3 else message_to_0_3
         params: dict[str, Any] = {
-            "message": to_0_3(message),
+            "message": message_to_0_3(message),
             "configuration": {"acceptedOutputModes": ACCEPTED_MODES, "blocking": False},
         }
     else:
@@ -72,8 +70,7 @@ def subscribe_request(interface: RemoteInterface, task_id: str) -> RemoteHttpReq
 def cancel_request(interface: RemoteInterface, task_id: str) -> RemoteHttpRequest:
     """Cancels a task."""
     if interface.binding == "HTTP+JSON":
-        named = {"name": f"tasks/{task_id}"} if interface.version == "0.3" else {}
-        return _rest(interface, "POST", f"/tasks/{quote(task_id, safe='')}:cancel", named)
+        return _rest(interface, "POST", f"/tasks/{quote(task_id, safe='')}:cancel", {})
     return _rpc(interface, "CancelTask", {"id": task_id})
 
 
@@ -91,10 +88,10 @@ def _rpc(
 def _rest(
     interface: RemoteInterface, method: str, path: str, params: Mapping[str, Any] | None, *, stream: bool = False
 ) -> RemoteHttpRequest:
-    prefix = f"/{quote(interface.tenant, safe='')}" if interface.tenant else "/v1" if interface.is_http_0_3 else ""
+    tenant = f"/{quote(interface.tenant, safe='')}" if interface.tenant else ""
     headers = _headers(interface, "application/json", stream=stream)
     body = None if params is None else msgspec.json.encode(params)
-    return RemoteHttpRequest(method, f"{interface.url}{prefix}{path}", headers, body)
+    return RemoteHttpRequest(method, f"{interface.url}{tenant}{path}", headers, body)
 
 
 def _headers(interface: RemoteInterface, content_type: str, *, stream: bool) -> dict[str, str]:

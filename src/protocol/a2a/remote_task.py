@@ -18,7 +18,6 @@ _OUTLOOKS: Final[Mapping[str, TaskOutlook]] = {
     "COMPLETED": "completed",
     "FAILED": "failed",
     "CANCELED": "canceled",
-    "CANCELLED": "canceled",  # the proto file of 0.3
     "REJECTED": "rejected",
 }
 

@@ -2,7 +2,6 @@
 
 from typing import Any, Final, NamedTuple
 
-from ...protocol.a2a.http_json_0_3 import error_of_http_0_3, from_http_0_3
 from ...protocol.a2a.remote_card import RemoteInterface
 from ...protocol.a2a.remote_request import (
     RemoteHttpRequest,
@@ -74,9 +73,7 @@ class RemoteClient:
         if data is None:
             return None
         value = await self._http.decoded(data)
-        return self._event(
-            self._rpc_result(value) if interface.binding == "JSONRPC" else _rest_result(interface, value)
-        )
+        return self._event(self._rpc_result(value) if interface.binding == "JSONRPC" else value)
 
     async def get(self, interface: RemoteInterface, task_id: str) -> RemoteTask:
         """A task as it is now."""
@@ -108,17 +105,15 @@ class RemoteClient:
             if failed:
                 raise http_failure(self._source, answer.status, answer.headers.get("retry-after")) from None
             raise
-        if failed and interface.is_http_0_3 and (error := error_of_http_0_3(value, answer.status)) is not None:
-            raise rpc_failure(self._source, *error)
         if failed and (answer.status in {401, 403, 429} or answer.status >= 500 or not _has_error(value)):
             raise http_failure(self._source, answer.status, answer.headers.get("retry-after"))
         if interface.binding == "JSONRPC":
             return self._rpc_result(value)
         if failed:
-            about = value["error"]
-            code, message = _rest_code(about, answer.status), str(about.get("message", ""))
+            error = value["error"]
+            code, message = _rest_code(error, answer.status), str(error.get("message", ""))
             raise rpc_failure(self._source, code, message)
-        return _rest_result(interface, value)
+        return value
 
     def _rpc_result(self, value: Any) -> Any:
         if _has_error(value):
@@ -128,10 +123,6 @@ class RemoteClient:
         if not isinstance(value, dict) or "result" not in value:
             raise unreadable(self._source, "it is not JSON-RPC")
         return value["result"]
-
-
-def _rest_result(interface: RemoteInterface, value: Any) -> Any:
-    return from_http_0_3(value) if interface.is_http_0_3 else value
 
 
 def _has_error(value: Any) -> bool:

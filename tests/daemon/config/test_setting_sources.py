@@ -262,6 +262,7 @@ def test_no_error_shows_a_value(tmp_path: Path, variable: str) -> None:
         "tls_cert",
         "tls_key",
         "a2a_card_key",
+        "cluster_secret_file",
     }:  # directories and files are named, so that users find them
         assert SECRET not in reported
 

@@ -17,7 +17,6 @@ from structlog.testing import capture_logs
 from toold.daemon.dispatch import CallPort, RunningCall, Session, UsageMeter
 from toold.daemon.observability.call_recorder import CallRecorder
 from toold.daemon.observability.metrics import Metrics
-from toold.daemon.persistence import journal_timeout
 from toold.daemon.persistence.store_journal import StoreJournal
 from toold.fairness import Permits
 from toold.protocol.error_codes import ServiceUnavailableError
@@ -371,16 +370,66 @@ async def test_result_is_sent_although_its_write_fails(
     assert (await found(journal))["n1"].state == "done"
 
 
-async def test_end_call_times_out(
-    store: Store, journal: StoreJournal, session: Session, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_end_call_times_out(journal: StoreJournal, session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     """After the timeout the caller gets the answer, and the log has the reason."""
-    monkeypatch.setattr(journal_timeout, "WRITE_TIMEOUT_S", 0.0)
+    monkeypatch.setattr(journal, "_write_timeout_s", 0.0)
     running = accepted(session)
     await journal.start_call(running, replace=False)
     with capture_logs() as lines:
         await journal.end_call(running, RESULT, b"1")
     assert [line["reason"] for line in lines if "reason" in line] == ["no response within 0 s"]
+
+
+@pytest.fixture
+def shared_journal(store: Store, counted: Counted) -> StoreJournal:
+    """The journal of a node of a cluster."""
+    return StoreJournal(store, CallRecorder(store.audit, cast("Metrics", counted)), shared=True)
+
+
+async def test_a_node_sends_no_result_that_is_not_persisted(
+    store: Store, shared_journal: StoreJournal, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a shared database an answer waits as long as its write does, and is withheld if the write fails."""
+    journal, writing = shared_journal, asyncio.Event()
+
+    async def slow(_: object) -> None:
+        await writing.wait()
+
+    async def refused(_: object) -> None:
+        raise StoreError("closed", "closed")
+
+    monkeypatch.setattr("toold.daemon.persistence.store_journal.WRITE_TIMEOUT_S", 0.0)
+    monkeypatch.setattr(store.journal, "end", slow)
+    ending = asyncio.create_task(journal.end_call(accepted(session), RESULT, b"1"))
+    await asyncio.wait([ending], timeout=0.05)
+    assert not ending.done()
+    writing.set()
+    await ending
+    monkeypatch.setattr(store.journal, "end", refused)
+    with capture_logs() as lines:
+        withheld = asyncio.create_task(journal.end_call(accepted(session, "n2"), RESULT, b"1"))
+        await asyncio.wait([withheld], timeout=0.05)
+        assert not withheld.done()
+    assert lines[-1]["event"] == "result withheld, because it cannot be persisted"
+    withheld.cancel()
+
+
+async def test_a_node_refuses_calls_at_once_without_its_database(
+    shared_journal: StoreJournal, session: Session, locked: sqlite3.Connection
+) -> None:
+    """A call that did not start, because its start could not be persisted, is refused although that cannot be
+    persisted either; and no session is promised to its client.
+    """
+    journal, call = shared_journal, accepted(session)
+    with pytest.raises(ServiceUnavailableError) as refused:
+        await journal.start_call(call, replace=False)
+    refusal = ToolResult(Metadata(0.0, Timings()), error=refused.value.to_tool_error())
+    assert await journal.end_unstarted_call(call, refusal, b"1")
+    journal.session_opened(session)
+    with pytest.raises(ServiceUnavailableError) as unpromised:
+        await journal.flush()
+    assert unpromised.value.executed == "no"
+    locked.execute("ROLLBACK")
 
 
 async def test_toolset_of_a_session_is_stored(store: Store, journal: StoreJournal, session: Session) -> None:

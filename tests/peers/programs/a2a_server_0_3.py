@@ -1,7 +1,6 @@
-"""Serves an agent with a2a-sdk 0.3, over JSON-RPC or HTTP+JSON. An interpreter that has a2a-sdk runs it; it imports
-nothing of toold.
+"""Serves an agent with a2a-sdk 0.3 over JSON-RPC. An interpreter that has a2a-sdk runs it; it imports nothing of toold.
 
-Its arguments are the port and the binding.
+Its argument is the port.
 """
 
 import asyncio
@@ -9,7 +8,7 @@ import sys
 
 import uvicorn
 from a2a.server.agent_execution import AgentExecutor, RequestContext
-from a2a.server.apps import A2ARESTFastAPIApplication, A2AStarletteApplication
+from a2a.server.apps import A2AStarletteApplication
 from a2a.server.events import EventQueue
 from a2a.server.request_handlers import DefaultRequestHandler
 from a2a.server.tasks import InMemoryTaskStore, TaskUpdater
@@ -48,22 +47,20 @@ class Executor(AgentExecutor):  # type: ignore[misc] # the package is in another
         await TaskUpdater(event_queue, context.task_id, context.context_id).cancel()
 
 
-def main(port: int, binding: str) -> None:
+def main(port: int) -> None:
     card = AgentCard(
         name="Pelican",
         description="Greets.",
         version="1",
         url=f"http://127.0.0.1:{port}/",
-        preferred_transport=binding,
         capabilities=AgentCapabilities(streaming=True),
         default_input_modes=["text/plain"],
         default_output_modes=["text/plain"],
         skills=[AgentSkill(id="greet", name="Greet", description="Greets people.", tags=["greeting"])],
     )
     handler = DefaultRequestHandler(agent_executor=Executor(), task_store=InMemoryTaskStore())
-    application = A2ARESTFastAPIApplication if binding == "HTTP+JSON" else A2AStarletteApplication
-    app = application(agent_card=card, http_handler=handler).build()
+    app = A2AStarletteApplication(agent_card=card, http_handler=handler).build()
     uvicorn.run(app, port=port, log_level="warning")
 
 
-main(int(sys.argv[1]), sys.argv[2])
+main(int(sys.argv[1]))

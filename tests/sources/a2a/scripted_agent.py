@@ -1,4 +1,4 @@
-"""A remote agent whose answers the test scripts, over JSON-RPC and HTTP+JSON (``/rest``, and ``/oldrest`` for 0.3)."""
+"""A remote agent whose answers the test scripts, over JSON-RPC and HTTP+JSON."""
 
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -71,9 +71,8 @@ class ScriptedAgent:
         if path.endswith("agent-card.json"):
             return JSONResponse(self.card_of(path.split("/")[1]))
         self.headers.append(dict(request.headers))
-        rest = path.startswith(("/rest/", "/oldrest/"))
-        if rest:
-            method, params = path.split("/", 2)[2], {}
+        if path.startswith("/rest"):
+            method, params = path.removeprefix("/rest/"), {}
             if request.method == "POST":
                 params = await request.json()
         else:
@@ -85,21 +84,15 @@ class ScriptedAgent:
             found = await found(params)
         if isinstance(found, Response):
             return found
+        rest = path.startswith("/rest")
         return JSONResponse(found if rest else {"jsonrpc": "2.0", "id": 1, "result": found})
 
     def card_of(self, name: str) -> Params:
         """The card at ``/NAME/.well-known/agent-card.json``."""
         skills = [{"id": "search", "name": "Search", "description": "Searches."}, {"id": "write", "name": "Write"}]
         common = {"name": name, "description": f"The agent {name}.", "version": "1", "skills": skills}
-        if name in {"old", "oldrest"}:
-            transport = "JSONRPC" if name == "old" else "HTTP+JSON"
-            return {
-                **common,
-                "protocolVersion": "0.3.0",
-                "url": f"{self.url}/{name}",
-                "preferredTransport": transport,
-                "capabilities": {"streaming": False},
-            }
+        if name == "old":
+            return {**common, "protocolVersion": "0.3.0", "url": f"{self.url}/old", "preferredTransport": "JSONRPC"}
         binding = "HTTP+JSON" if name == "rest" else "JSONRPC"
         interface = {"url": f"{self.url}/{name}", "protocolBinding": binding, "protocolVersion": "1.0"}
         streaming = {"capabilities": {"streaming": name == "live"}}

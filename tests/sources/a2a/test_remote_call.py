@@ -91,7 +91,7 @@ async def daemon_at(directory: Path, simulator: Simulator) -> AsyncIterator[tupl
 
 
 def configure(directory: Path, url: str) -> None:
-    plain = "".join(SOURCE.format(name=name, url=url) for name in ("plain", "live", "rest", "old", "oldrest"))
+    plain = "".join(SOURCE.format(name=name, url=url) for name in ("plain", "live", "rest", "old"))
     (directory / "toold.toml").write_text('workspace = ["."]\n' + plain + MORE.format(url=url))
 
 
@@ -130,32 +130,6 @@ async def test_http_json_is_spoken(calling: Calling) -> None:
     calling.agent.reset(**{"message:send": JSONResponse({"error": error}, 400)})
     failed = await calling.failure("rest")
     assert (failed.code, failed.executed) == ("VALIDATION_ERROR", "no")
-
-
-async def test_http_json_of_0_3_is_spoken(calling: Calling) -> None:
-    """With the names of its proto file, in both directions; its errors have only a status and a message."""
-    (calling.workspace / "b.bin").write_bytes(b"\xff\x00")
-    parts = [{"text": "Old."}, {"file": {"fileWithBytes": "L3dBPQ==", "mimeType": "image/png", "name": "b.png"}}]
-    done = {**task("COMPLETED"), "artifacts": [{"artifactId": "a", "parts": parts}]}
-    calling.agent.reset(**{"v1/message:send": {"task": WORKING}, "v1/tasks/t1": done})
-    answer = await calling.call("oldrest", data={"a": 1}, files=["b.bin"])
-    assert answer.structured["answer"] == "Old."
-    assert [output.get("data") for output in answer.outputs if output["type"] == "image"] == ["/wA="]
-    message = calling.agent.received[0][1]["message"]
-    assert message["content"] == [
-        {"text": "Do it."},
-        {"data": {"data": {"a": 1}}},
-        {"file": {"fileWithBytes": "L3dBPQ==", "name": "b.bin"}},
-    ]
-    asked = {"messageId": "m", "role": "ROLE_AGENT", "content": [{"data": {"data": {"n": 1}}}]}
-    calling.agent.reset(**{"v1/message:send": {"message": asked}})
-    assert (await calling.call("oldrest")).structured["answer"] == {"n": 1}
-    calling.agent.reset(**{"v1/message:send": {"task": task("CANCELLED")}})
-    assert (await calling.failure("oldrest")).code == "CANCELLED"
-    for status, code, executed in ((422, "VALIDATION_ERROR", "no"), (501, "PROVIDER_ERROR", "no")):
-        calling.agent.reset(**{"v1/message:send": JSONResponse({"message": "No such part"}, status)})
-        failed = await calling.failure("oldrest")
-        assert (failed.code, failed.executed, "No such part" in failed.message) == (code, executed, True)
 
 
 async def test_a_skill_is_named_in_the_message(calling: Calling) -> None:

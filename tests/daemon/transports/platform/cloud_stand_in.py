@@ -42,10 +42,6 @@ class CloudStandIn:
     slow: bool = False
     """Operations do not end before ``released``."""
     released: asyncio.Event = field(default_factory=asyncio.Event)
-    withheld: str = ""
-    """Method and end of the path of a request that has its effect, and is answered after ``released``."""
-    withholding: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set once there was such a request."""
     broken: str | None = None
     """The message with which services fail to start."""
 
@@ -59,13 +55,6 @@ class CloudStandIn:
         return "\n".join([*lines, f'[deploy.cloud_run.litellm]\nurl = "{self.url}"\nkey = {key}\n'])
 
     async def answer(self, request: Request) -> Response:
-        answer = await self._answer(request)
-        if self.withheld and f"{request.method} {request.url.path}".endswith(self.withheld):
-            self.withholding.set()
-            await self.released.wait()
-        return answer
-
-    async def _answer(self, request: Request) -> Response:
         path = request.url.path
         self.asked.append(f"{request.method} {path}")
         for end, statuses in self.failures.items():

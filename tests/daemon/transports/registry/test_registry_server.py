@@ -94,45 +94,6 @@ async def test_the_documented_bodies_get_the_documented_answers(port: RegistryPo
     assert "echo" in {tool["id"] for tool in (await client.ok("GET", "/builtin-tools"))["tools"]}
 
 
-async def test_the_examples_of_the_predecessors_readme_work(port: RegistryPort) -> None:
-    """An agent with an inline prompt, a pipeline with a reference, and an agent with a skill, a tool and a rag
-    configuration that is then discovered."""
-    client = port.client
-    researcher = {"name": "researcher", "prompt_inline": "Look it up.", "tools": ["Bash", "Read", "WebSearch"]}
-    inline = {"name": "Inline", "description": "Has its prompt.", "execution_type": "single", "roles": [researcher]}
-    made = (await client.ok("POST", "/agents", inline))["agent"]["runtime_config"]
-    assert made["roles"][0]["prompt_inline"] == "Look it up."
-    roles = [
-        {"name": "researcher", "prompt_ref": "readme-researcher", "tools": ["Bash", "Read"]},
-        {"name": "analyzer", "prompt_inline": "Analyze what was found.", "tools": ["Bash", "Read"]},
-    ]
-    pipeline = {"name": "Research", "description": "In two steps.", "execution_type": "sequential", "roles": roles}
-    assert (await client.ok("POST", "/agents", pipeline))["agent"]["runtime_config"]["execution_type"] == "sequential"
-    skill = {"id": "s-readme", "name": "Translation", "description": "Translate text between languages"}
-    await client.ok("POST", "/skills", {**skill, "tags": ["translation"], "examples": ["put this into Spanish"]})
-    tool = {
-        "id": "t-readme",
-        "name": "Web",
-        "description": "Searches.",
-        "provider": "mcp",
-        "mcp_server": "brave-search",
-    }
-    await client.ok("POST", "/tools", {**tool, "mcp_tool_name": "search"})
-    rag = {"id": "r-readme", "name": "Docs", "rag_type": "vector_store", "vector_store_provider": "pgvector"}
-    await client.ok("POST", "/rag", {**rag, "embedding_model": "text-embedding-ada-002", "top_k": 5})
-    ids = {"skill_ids": ["s-readme"], "tool_ids": ["t-readme"], "rag_ids": ["r-readme"], "tags": ["research"]}
-    about = {"name": "Translator", "description": "Researches and translates.", "url": "http://my-agent:8000"}
-    agent = (await client.ok("POST", "/agents", {**about, **ids}))["agent"]
-    assert [agent[field][0]["id"] for field in ("skills", "tools", "rag_configs")] == [
-        "s-readme",
-        "t-readme",
-        "r-readme",
-    ]
-    found = await client.ok("GET", "/discover?query=translate+this+to+Spanish")
-    assert found["recommended_agent"]["agent_id"] == agent["agent_id"]
-    assert [each["id"] for each in found["matching_skills"]] == ["s-readme"]
-
-
 async def test_every_field_changes_and_what_is_sent_back_changes_nothing(port: RegistryPort) -> None:
     """PUT replaces all fields, the runtime configuration too; PATCH those that are sent; and an answer can be put back
     as it is, without a new version."""

@@ -1,0 +1,1 @@
+"""Several daemons on one database: which nodes live, who holds a session, relays to its holder, requests to peers."""

@@ -1,0 +1,173 @@
+"""This daemon as a node of a cluster: what the other parts of the daemon need to know about the other nodes."""
+
+import asyncio
+import ssl
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+import msgspec
+import structlog
+from pydantic import SecretStr
+
+from ...store import ClusterPort, StoreError
+from ...version import __version__
+from ..config.setting_sources import SettingsError
+from ..config.setting_types import MIN_TOKEN_CHARS, USABLE_TOKEN
+from ..config.settings import Settings
+from ..dispatch import Router
+from ..observability.daemon_view import DaemonProblem
+from .configuration_digests import NodeDetails, details_of, differing, digests
+from .membership import Membership
+from .node_address import node_address
+from .peer_client import PeerClient
+from .peer_key import PeerKey
+from .peer_service import PeerService
+from .session_relay import RelayOptions, SessionRelay
+
+_LAST_WRITE_S: Final = 2.0
+"""How long a database that does not respond can delay the daemon's end, twice."""
+_log = structlog.get_logger("toold.cluster")
+
+SHOWN_SETTINGS: Final = 5
+"""The differing settings that one problem names."""
+
+
+class ClusterNode:
+    """The membership of this node, its relays and its requests to the others.
+
+    Raises:
+        SettingsError: the file of the cluster's secret cannot be used.
+    """
+
+    def __init__(self, store: ClusterPort, settings: Settings, service: PeerService) -> None:
+        self.store = store
+        self.service = service
+        """What this node does for the others."""
+        self.key = PeerKey(peer_secret(settings).get_secret_value())
+        self.membership = Membership(store)
+        options = RelayOptions(settings.ping_interval_s, settings.ping_timeout_s, _tls(settings.tls_cert))
+        self.relay = SessionRelay(self.membership, self.key, options)
+        self.peers = PeerClient(self.membership, self.key)
+        self._digests: Mapping[str, str] = {}
+
+    def __repr__(self) -> str:
+        return f"<ClusterNode {self.membership!r}>"
+
+    async def announce(self, settings: Settings, files: Mapping[str, bytes], *, port: int, http_port: int) -> None:
+        """Stores how this node is reached, and the digests of its settings and of these files.
+
+        Raises:
+            StoreError: the database cannot be written.
+        """
+        self._digests = digests(settings, files, self.key.digest)
+        address = node_address(settings.peer_host or settings.host, port, http_port, tls=settings.tls_cert is not None)
+        details = msgspec.json.encode(NodeDetails(__version__, dict(self._digests))).decode()
+        await self.store.announce(address, details)
+
+    async def begin_drain(self) -> None:
+        """Stores that this node is about to stop, so that it is not buried when its port closes."""
+        await _attempt(self.store.drain(), "that the node stops")
+
+    async def leave(self) -> None:
+        """Releases all sessions, before the ports close: their clients then find them at any other node."""
+        await _attempt(self.membership.leave(), "that the node has released its sessions")
+
+    @property
+    def problems(self) -> Sequence[DaemonProblem]:
+        """The settings that other nodes have otherwise, and whether this one may answer."""
+        problems = []
+        if not self.membership.may_answer:
+            problems.append(
+                DaemonProblem(
+                    "the node has lost its contact to the database",
+                    "the lease of this node has ended: sessions that can be resumed are served by other nodes",
+                )
+            )
+        for node in self.membership.peers:
+            names = differing(self._digests, details_of(node).settings)
+            if names:
+                shown = ", ".join(names[:SHOWN_SETTINGS]) + (", …" if len(names) > SHOWN_SETTINGS else "")
+                problems.append(
+                    DaemonProblem("the nodes have different settings", f"node {node.name} has other values of: {shown}")
+                )
+        return problems
+
+    async def rows(self) -> list[dict[str, Any]]:
+        """The nodes that live or drain, for ``status``, with their ``connections`` and ``calls`` if they answer."""
+        own, summaries = self.membership.epoch, await self.peers.summaries()
+        return [
+            {
+                "name": node.name,
+                "epoch": node.epoch,
+                "state": node.state,
+                "this": node.epoch == own,
+                "lease_left_s": round(node.left_s, 1),
+                "version": details_of(node).version or None,
+                **(self.service.summary() if node.epoch == own else summaries.get(node.epoch, {})),
+            }
+            for node in self.membership.nodes
+            if node.state != "dead"
+        ]
+
+
+class _Daemon(Protocol):
+    """What a node needs of its daemon."""
+
+    @property
+    def router(self) -> Router: ...
+
+    @property
+    def connections(self) -> int: ...
+
+
+def open_cluster(store: ClusterPort | None, settings: Settings, daemon: Callable[[], _Daemon]) -> ClusterNode | None:
+    """Returns this daemon as a node of its cluster; None if it has its database for itself.
+
+    Raises:
+        SettingsError: as raised by ``ClusterNode``.
+    """
+    if store is None:
+        return None
+    service = PeerService(lambda: daemon().router, lambda: daemon().connections)
+    return ClusterNode(store, settings, service)
+
+
+async def _attempt(writing: Awaitable[None], what: str) -> None:
+    """A write at shutdown. Without it the other nodes wait until the lease ends."""
+    try:
+        async with asyncio.timeout(_LAST_WRITE_S):
+            await writing
+    except (StoreError, TimeoutError) as error:
+        _log.warning(f"{what} cannot be written", reason=str(error) or "no response")
+
+
+def peer_secret(settings: Settings) -> SecretStr:
+    """Returns the secret that all nodes share.
+
+    Raises:
+        SettingsError: its file cannot be read, or has no usable secret.
+    """
+    if settings.cluster_secret is not None:
+        return settings.cluster_secret
+    path = settings.cluster_secret_file
+    if path is None:
+        raise SettingsError("store: needs cluster_secret or cluster_secret_file")
+    try:
+        secret = path.read_text(encoding="ascii", errors="replace").strip()
+    except OSError as error:
+        raise SettingsError(f"cluster_secret_file: {path} cannot be read ({error.strerror})") from None
+    if not USABLE_TOKEN.fullmatch(secret):
+        raise SettingsError(
+            f"cluster_secret_file: {path} must have one line of {MIN_TOKEN_CHARS} printable ASCII characters or more"
+        )
+    return SecretStr(secret)
+
+
+def _tls(certificate: Path | None) -> ssl.SSLContext | None:
+    """Trusts what the system trusts, and the certificate that this node has: all nodes may have the same one."""
+    if certificate is None:
+        return None
+    context = ssl.create_default_context()
+    context.load_verify_locations(certificate)
+    return context

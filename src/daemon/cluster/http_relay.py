@@ -1,0 +1,164 @@
+"""Relays HTTP requests about a session that another node holds, such as a repeated request with an idempotency key.
+
+A request is first served here. Only when the session turns out to be held elsewhere, before anything was answered, it
+is sent to the holder as it came.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Final
+
+import httpx
+import structlog
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from ...store import NodeRow, SessionHeldError, StoreError
+from ..transports.http_port import refusal
+from .membership import Membership
+from .node_address import address_of
+from .peer_api import PEER_PATH
+from .peer_key import RELAYED_HEADER, PeerKey
+
+_CONNECT_S: Final = 3.0
+_HOP_HEADERS: Final = frozenset({b"connection", b"keep-alive", b"transfer-encoding", b"upgrade", b"te", b"trailer"})
+"""Headers that describe one connection (RFC 9110, 7.6.1)."""
+
+_log = structlog.get_logger("toold.cluster")
+
+
+class HttpRelay:
+    """The ASGI app of the HTTP port of a node: serves ``/peer`` and all other paths, and relays if necessary."""
+
+    def __init__(self, app: ASGIApp, peer_app: ASGIApp, membership: Membership, key: PeerKey) -> None:
+        self._app = app
+        self._peer_app = peer_app
+        self._membership = membership
+        self._key = key
+        # The holder of a long call answers when it likes; the client has its own limit.
+        self._http = httpx.AsyncClient(timeout=httpx.Timeout(None, connect=_CONNECT_S), trust_env=False)
+
+    async def close(self) -> None:
+        """Closes the connections to the other nodes."""
+        await self._http.aclose()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["path"].startswith(f"{PEER_PATH}/"):
+            below = {**scope, "path": scope["path"][len(PEER_PATH) :]}
+            await self._peer_app(below, receive, send)
+            return
+        received: list[Message] = []
+        started = False
+
+        async def record() -> Message:
+            message = await receive()
+            received.append(message)
+            return message
+
+        async def watch(message: Message) -> None:
+            nonlocal started
+            started = True
+            received.clear()
+            await send(message)
+
+        while True:
+            try:
+                await self._app(scope, record if not received else _replayed(received, receive), watch)
+            except SessionHeldError as held:
+                if started:
+                    raise
+                if await self._serve_held(scope, received, receive, send, held.holder):
+                    return
+            else:
+                return
+
+    async def _serve_held(
+        self, scope: Scope, received: list[Message], receive: Receive, send: Send, holder: NodeRow
+    ) -> bool:
+        """Answers with what the holder answers. Returns False if the holder is dead: the request is served here."""
+        address = address_of(holder)
+        relayed = any(name == RELAYED_HEADER.encode() for name, _ in scope["headers"])
+        if address is None or relayed:
+            await _unavailable(scope, receive, send)
+            return True
+        target = address.http.rstrip("/") + scope["raw_path"].decode("latin-1")
+        if scope["query_string"]:
+            target += f"?{scope['query_string'].decode('latin-1')}"
+        headers = [(name, value) for name, value in scope["headers"] if name not in _HOP_HEADERS]
+        signature = self._key.sign(holder.epoch, RELAYED_HEADER, scope["path"])
+        try:
+            async with self._http.stream(
+                scope["method"],
+                target,
+                headers=[*headers, (RELAYED_HEADER.encode(), signature.encode())],
+                content=_body(received, receive),
+            ) as answer:
+                await _pass_on(answer, receive, send)
+        except httpx.ConnectError:
+            try:
+                dead = await self._membership.bury(holder, "unreachable")
+            except StoreError:
+                dead = False
+            if dead:
+                return False
+            await _unavailable(scope, receive, send)
+        except httpx.TransportError as error:
+            _log.warning("a relayed request failed", node=holder.name, reason=type(error).__name__)
+            await _unavailable(scope, receive, send)
+        return True
+
+
+def _replayed(received: list[Message], receive: Receive) -> Receive:
+    """A ``receive`` that returns what was received before, then the rest."""
+    earlier = list(received)
+
+    async def again() -> Message:
+        if earlier:
+            return earlier.pop(0)
+        message = await receive()
+        received.append(message)
+        return message
+
+    return again
+
+
+async def _body(received: list[Message], receive: Receive) -> AsyncIterator[bytes]:
+    messages = list(received)
+    while True:
+        message = messages.pop(0) if messages else await receive()
+        if message["type"] != "http.request":
+            return
+        if message.get("body"):
+            yield message["body"]
+        if not message.get("more_body", False):
+            return
+
+
+async def _pass_on(answer: httpx.Response, receive: Receive, send: Send) -> None:
+    """Passes the holder's answer on, until the client disconnects."""
+    headers = [(name.lower(), value) for name, value in answer.headers.raw if name.lower() not in _HOP_HEADERS]
+    await send({"type": "http.response.start", "status": answer.status_code, "headers": headers})
+
+    async def send_body() -> None:
+        async for part in answer.aiter_raw():
+            await send({"type": "http.response.body", "body": part, "more_body": True})
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def until_disconnected() -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+
+    sending, waiting = asyncio.create_task(send_body()), asyncio.create_task(until_disconnected())
+    try:
+        await asyncio.wait({sending, waiting}, return_when=asyncio.FIRST_COMPLETED)
+        if sending.done():
+            sending.result()
+    finally:
+        sending.cancel()
+        waiting.cancel()
+        await asyncio.gather(sending, waiting, return_exceptions=True)
+
+
+async def _unavailable(scope: Scope, receive: Receive, send: Send) -> None:
+    refused = refusal(503, "SERVICE_UNAVAILABLE", "another node holds the session and does not answer; try again later")
+    refused.headers["retry-after"] = "1"
+    await refused(scope, receive, send)

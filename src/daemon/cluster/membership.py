@@ -1,0 +1,101 @@
+"""Which nodes of the cluster live. Finds the dead ones, whose sessions and calls any other node may then take over."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Final
+
+import structlog
+
+from ...store import ClusterPort, NodeRow, StoreError, Suspicion, boot_time, may_bury
+
+LOOKS: Final = 4
+"""How often a node looks for dead ones within a lease."""
+
+_log = structlog.get_logger("toold.cluster")
+
+
+class Membership:
+    """This node's view of the cluster, which is as old as ``lease_s / LOOKS`` seconds."""
+
+    def __init__(self, store: ClusterPort) -> None:
+        self._store = store
+        self.nodes: Sequence[NodeRow] = ()
+        """All nodes at the last look, this one included."""
+        self.on_buried: Callable[[str], None] = lambda _: None
+        """Called with the epoch of a node that this one has found dead."""
+        self.buried = asyncio.Event()
+        """Set when a node has died: its detached calls can be adopted."""
+        self._known_dead: set[str] = set()
+        self._left = False
+
+    def __repr__(self) -> str:
+        return f"<Membership {self.epoch} of {len(self.peers) + 1}>"
+
+    @property
+    def epoch(self) -> str:
+        """This process."""
+        return self._store.epoch
+
+    @property
+    def may_answer(self) -> bool:
+        """Whether this node has a good lease: it may take and send frames on sessions that can be resumed."""
+        return not self._left and self._store.lease.good(boot_time())
+
+    @property
+    def peers(self) -> list[NodeRow]:
+        """The other nodes that are not dead."""
+        return [node for node in self.nodes if node.state != "dead" and node.epoch != self.epoch]
+
+    def peer(self, epoch: str) -> NodeRow | None:
+        """The other node of this epoch, if it is not dead."""
+        return next((node for node in self.peers if node.epoch == epoch), None)
+
+    async def leave(self) -> None:
+        """Releases the sessions of this node, which answers for none from now on.
+
+        Raises:
+            StoreError: the database cannot be written.
+        """
+        self._left = True
+        await self._store.leave()
+
+    async def run(self) -> None:
+        """Looks at the nodes until cancelled, and buries those whose lease has ended."""
+        while True:
+            with suppress(StoreError):  # the store reports it, and without the database no node can be buried
+                await self.look()
+            await asyncio.sleep(self._store.lease.lease_s / LOOKS)
+
+    async def look(self) -> None:
+        """Reads the nodes once, and buries those whose lease has ended.
+
+        Raises:
+            StoreError: the database cannot be read or written.
+        """
+        self.nodes = await self._store.nodes()
+        self._known_dead &= {node.epoch for node in self.nodes}
+        for node in self.nodes:
+            if node.state == "dead":
+                self._died(node.epoch)
+            elif node.epoch != self.epoch and may_bury(node.state, node.left_s, "none"):
+                await self.bury(node, "none")
+
+    async def bury(self, node: NodeRow, suspicion: Suspicion) -> bool:
+        """Declares a node dead if the database permits it. Returns whether it is dead.
+
+        Raises:
+            StoreError: the database cannot be written.
+        """
+        if not await self._store.bury(node.epoch, suspicion):
+            return False
+        reason = "its lease has ended" if suspicion == "none" else suspicion
+        _log.warning("node declared dead", node=node.name, epoch=node.epoch, reason=reason)
+        self._died(node.epoch)
+        return True
+
+    def _died(self, epoch: str) -> None:
+        if epoch not in self._known_dead:
+            self._known_dead.add(epoch)
+            self.buried.set()
+            self.on_buried(epoch)

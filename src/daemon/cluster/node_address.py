@@ -1,0 +1,28 @@
+"""How the nodes of a cluster reach each other."""
+
+import msgspec
+
+from ...protocol.daemon_address import http_url, websocket_url
+from ...store import NodeRow
+
+
+class NodeAddress(msgspec.Struct, frozen=True):
+    """The ports of a node, as its peers connect to them."""
+
+    websocket: str
+    """Such as ``ws://10.0.0.5:8079/``."""
+    http: str
+    """Such as ``http://10.0.0.5:8080/``."""
+
+
+def node_address(host: str, port: int, http_port: int, *, tls: bool) -> str:
+    """Returns what a node announces as its address, for ``address_of``."""
+    return msgspec.json.encode(NodeAddress(websocket_url(host, port, tls=tls), http_url(host, http_port))).decode()
+
+
+def address_of(node: NodeRow) -> NodeAddress | None:
+    """Returns the address that a node has announced; None if it has not, or if its version has another form."""
+    try:
+        return msgspec.json.decode(node.address, type=NodeAddress)
+    except msgspec.DecodeError:
+        return None

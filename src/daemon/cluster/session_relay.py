@@ -1,0 +1,252 @@
+"""Relays connections of clients to the node that holds their session, or takes the session over if that node is dead.
+
+A client that resumes its session may reach any node. The hello and all frames after it pass through this node
+unchanged, so neither the client nor the holder does anything special, and a balancer needs no affinity.
+"""
+
+import asyncio
+import contextlib
+import errno
+import ssl
+import time
+from collections import defaultdict
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, Final, Literal, TypeVar
+
+import structlog
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus
+from websockets.frames import CloseCode
+from websockets.http11 import Request
+
+from ...protocol.error_codes import ServiceUnavailableError
+from ...protocol.frames import CLOSE_RESTART
+from ...protocol.user_credential import USER_HEADER
+from ...store import NodeRow, SessionHeldError, StoreError
+from ..transports.large_frames import LARGE_BYTES
+from ..transports.peer_connection import PeerConnection
+from .membership import Membership
+from .node_address import address_of
+from .peer_key import RELAYED_HEADER, PeerKey
+
+ANSWER_S: Final = 3.0
+"""How long a hello waits for the holder of its session. Then the client is asked to come back, with 1012."""
+_AGAIN_S: Final = 0.1
+"""The time between two claims of a session whose holder is stopping."""
+_CLOSE_S: Final = 1.0
+"""How long the other side of a relay has to answer the close."""
+
+T = TypeVar("T")
+
+Unreached = Literal["refused", "stopping", "silent"]
+"""Why a holder was not reached. ``refused``: nothing listens at its address. ``stopping``: it accepts no connections,
+or closed this one. ``silent``: it did not answer in time, or it has announced no address."""
+
+_log = structlog.get_logger("toold.websocket")
+
+
+@dataclass(frozen=True, slots=True)
+class RelayedSession:
+    """A connection to the holder of a session, which has got the hello."""
+
+    holder: NodeRow
+    connection: ClientConnection
+    first: bytes
+    """The holder's answer to the hello."""
+    relays: set[ClientConnection]
+    """All connections to this holder, which are cut when it is declared dead."""
+
+    async def pump(self, client: PeerConnection) -> None:
+        """Passes frames in both directions until one side closes; then closes the other one in the same way.
+
+        Raises:
+            ConnectionClosed: the client has closed its connection.
+        """
+        self.relays.add(self.connection)
+        up = asyncio.create_task(_pass_up(client, self.connection))
+        try:
+            await _pass_down(self.connection, client, self.first)
+        finally:
+            self.relays.discard(self.connection)
+            up.cancel()
+            await asyncio.gather(up, return_exceptions=True)
+            await _close(self.connection)
+
+
+@dataclass(frozen=True, slots=True)
+class RelayOptions:
+    """The settings of the daemon for connections to other nodes; the names give the units."""
+
+    ping_interval_s: float
+    ping_timeout_s: float
+    tls: ssl.SSLContext | None
+
+
+class SessionRelay:
+    """Opens sessions that another node may hold."""
+
+    def __init__(self, membership: Membership, key: PeerKey, options: RelayOptions) -> None:
+        self._membership = membership
+        self._key = key
+        self._options = options
+        self._relays: defaultdict[str, set[ClientConnection]] = defaultdict(set)
+        membership.on_buried = self._close_relays
+        self.relayed = 0
+        """The connections relayed since the start."""
+
+    def may_answer(self) -> bool:
+        """Whether this node may take and send frames on sessions that can be resumed."""
+        return self._membership.may_answer
+
+    def is_relayed(self, request: Request | None) -> bool:
+        """Whether another node relays this connection.
+
+        Raises:
+            ServiceUnavailableError: its signature is invalid.
+        """
+        signatures = [] if request is None else request.headers.get_all(RELAYED_HEADER)
+        if not signatures:
+            return False
+        user = ", ".join([] if request is None else request.headers.get_all(USER_HEADER))
+        if self._key.verifies(signatures[0], self._membership.epoch, RELAYED_HEADER, user):
+            return True
+        _log.error("a relayed connection has an invalid signature: cluster_secret differs between the nodes")
+        raise ServiceUnavailableError("The nodes of the cluster do not trust each other.", executed="no")
+
+    async def open_or_relay(
+        self, open_session: Callable[[], Awaitable[T]], hello: str | bytes, request: Request | None
+    ) -> T | RelayedSession:
+        """Opens a session here, or at the node that holds it. If that node is dead, takes its sessions over first.
+
+        Raises:
+            ServiceUnavailableError: its holder does not answer at present; or this connection is relayed already.
+        """
+        is_relayed, give_up = self.is_relayed(request), time.monotonic() + ANSWER_S
+        if not self.may_answer():
+            message = "This node has lost its contact to the database; reconnect in a moment."
+            raise ServiceUnavailableError(message, executed="no")
+        while True:
+            try:
+                return await open_session()
+            except SessionHeldError as held:
+                holder = held.holder
+            if is_relayed:
+                raise _held_elsewhere()
+            reached = await self._reach(holder, hello, request, max(_AGAIN_S, give_up - time.monotonic()))
+            if isinstance(reached, RelayedSession):
+                return reached
+            if reached == "refused" and await self._is_dead(holder):
+                continue
+            if reached == "silent" or time.monotonic() > give_up:
+                raise _held_elsewhere()
+            await asyncio.sleep(_AGAIN_S)
+
+    async def _is_dead(self, holder: NodeRow) -> bool:
+        try:
+            return await self._membership.bury(holder, "unreachable")
+        except StoreError as error:
+            raise ServiceUnavailableError(
+                f"Sessions cannot be read at present ({error.reason}); try again later.", executed="no"
+            ) from None
+
+    async def _reach(
+        self, holder: NodeRow, hello: str | bytes, request: Request | None, timeout_s: float
+    ) -> RelayedSession | Unreached:
+        """Connects to the holder and sends the hello."""
+        address = address_of(holder)
+        if address is None:
+            return "silent"
+        users = [] if request is None else request.headers.get_all(USER_HEADER)
+        signature = self._key.sign(holder.epoch, RELAYED_HEADER, ", ".join(users))
+        connection: ClientConnection | None = None
+        try:
+            async with asyncio.timeout(timeout_s):
+                connection = await connect(
+                    address.websocket,
+                    additional_headers=[(RELAYED_HEADER, signature), *((USER_HEADER, user) for user in users)],
+                    ssl=self._options.tls if address.websocket.startswith("wss:") else None,
+                    compression=None,
+                    proxy=None,
+                    open_timeout=None,
+                    max_size=None,  # frames of another node; the client has its own limit
+                    ping_interval=self._options.ping_interval_s,
+                    ping_timeout=self._options.ping_timeout_s,
+                    close_timeout=_CLOSE_S,
+                )
+                await connection.send(hello)
+                first = await connection.recv(decode=False)
+                self.relayed += 1
+                return RelayedSession(holder, connection, first, self._relays[holder.epoch])
+        except TimeoutError:
+            reason: Unreached = "silent"
+        except InvalidStatus:
+            reason = "stopping"
+        except (ConnectionClosed, InvalidHandshake, EOFError):
+            reason = "stopping"
+        except OSError as error:
+            reason = "refused" if _is_refused(error) else "silent"
+        if connection is not None:
+            connection.transport.abort()
+        return reason
+
+    def _close_relays(self, epoch: str) -> None:
+        """A node was declared dead: its clients come back and find the sessions at another one."""
+        for connection in self._relays.pop(epoch, ()):
+            connection.transport.abort()
+
+
+async def _pass_up(client: PeerConnection, holder: ClientConnection) -> None:
+    """Passes the client's frames on. When its connection ends, so does the one to the holder."""
+    try:
+        while True:
+            data = await client.recv()
+            await holder.send(data)
+            if len(data) > LARGE_BYTES:
+                client.frame_handled()
+    except ConnectionClosed:
+        await _close(holder)
+
+
+async def _pass_down(holder: ClientConnection, client: PeerConnection, first: bytes) -> None:
+    data: Any = first
+    try:
+        while True:
+            await client.send(data, text=True)
+            data = await holder.recv(decode=False)
+    except ConnectionClosed:
+        if client.close_code is not None:
+            raise
+    code, reason = holder.close_code, holder.close_reason
+    if code is None or code in _NEVER_SENT:
+        code, reason = CLOSE_RESTART, "the node that holds the session has ended; reconnect"
+    await client.close(code, reason or "")
+
+
+async def _close(connection: ClientConnection) -> None:
+    with contextlib.suppress(TimeoutError, ConnectionClosed):
+        async with asyncio.timeout(_CLOSE_S):
+            await connection.close()
+    connection.transport.abort()
+
+
+_NEVER_SENT: Final = {
+    CloseCode.NO_STATUS_RCVD,
+    CloseCode.ABNORMAL_CLOSURE,
+    CloseCode.TLS_HANDSHAKE,
+    CloseCode.NORMAL_CLOSURE,
+}
+"""Codes that only report how a connection ended (RFC 6455, 7.4.1), and the one for which clients do not reconnect."""
+
+
+def _is_refused(error: OSError) -> bool:
+    """Whether nothing listens at the address. With several addresses asyncio reports one error for all of them."""
+    if error.errno is not None:
+        return error.errno == errno.ECONNREFUSED
+    return isinstance(error, ConnectionRefusedError) or "refused" in str(error)
+
+
+def _held_elsewhere() -> ServiceUnavailableError:
+    return ServiceUnavailableError(
+        "Another node holds the session and does not answer at present; reconnect in a moment.", executed="no"
+    )

@@ -1,0 +1,44 @@
+"""What a database that several nodes share offers about its nodes."""
+
+from collections.abc import Callable
+from typing import Protocol
+
+from .node_lease import NodeLease
+from .node_rows import NodeRow, Suspicion
+
+
+class ClusterPort(Protocol):
+    """The nodes of a shared database. Methods that wait raise StoreError if the database does not answer."""
+
+    @property
+    def epoch(self) -> str:
+        """This process; the ids of its calls begin with it."""
+        ...
+
+    @property
+    def lease(self) -> NodeLease: ...
+
+    on_fenced: Callable[[str], None]
+    """Called on the writer's thread, with the reason, before anything of a refused commit is reported."""
+
+    async def announce(self, address: str, details: str) -> None:
+        """Stores how the other nodes reach this one, and what it is."""
+        ...
+
+    async def nodes(self) -> list[NodeRow]:
+        """Returns the nodes that live, those that drain, and those that died within the last hour."""
+        ...
+
+    async def bury(self, epoch: str, suspicion: Suspicion) -> bool:
+        """Declares a node dead if ``may_bury`` permits it, in one transaction with everything that it leaves: its
+        calls become interrupted, no one holds its sessions. Returns whether it is dead now.
+        """
+        ...
+
+    async def drain(self) -> None:
+        """Stores that this node is about to stop: it is not buried although its port closes."""
+        ...
+
+    async def leave(self) -> None:
+        """Releases all sessions of this node and ends its lease, in one commit after all earlier ones."""
+        ...

@@ -1,0 +1,186 @@
+"""What a node learns from the other nodes, and does there: calls, cancels, settings, HTTP requests about sessions."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import httpx
+import pytest
+from toold.daemon.app import Daemon
+from toold.daemon.cluster.peer_key import PEER_HEADER, PeerKey
+from toold.protocol.tool_call import LOCAL, stored_principal
+
+from .conftest import TOKEN, FrameClient, StartNode, node_of
+
+Greet = Callable[..., Awaitable[FrameClient]]
+FOREVER_MS = 600_000
+
+
+@pytest.fixture
+async def nodes(start_node: StartNode) -> tuple[Daemon, Daemon]:
+    """Two nodes that know each other."""
+    pair = await start_node("a"), await start_node("b")
+    for node in pair:
+        assert node.cluster is not None
+        await node.cluster.membership.look()
+    return pair
+
+
+@pytest.fixture
+async def http() -> AsyncIterator[httpx.AsyncClient]:
+    async with httpx.AsyncClient(headers={"Authorization": f"Bearer {TOKEN}"}, trust_env=False, timeout=30) as client:
+        yield client
+
+
+async def running(daemon: Daemon, greet: Greet) -> tuple[FrameClient, str]:
+    """A client whose call runs at this node until it is cancelled, and the id of the call."""
+    client = await greet(daemon)
+    await client.send("call_tool", request_id="1", name="echo", arguments={"text": "hi", "delay_ms": FOREVER_MS})
+    async with asyncio.timeout(30):
+        while not (calls := list(daemon.router.calls)):
+            await asyncio.sleep(0.01)
+    return client, calls[0].id
+
+
+async def test_the_operator_sees_and_cancels_calls_of_all_nodes(
+    nodes: tuple[Daemon, Daemon], greet: Greet, http: httpx.AsyncClient
+) -> None:
+    """``toold calls`` lists the calls of each node with its name; ``toold cancel`` ends one at another node."""
+    first, second = nodes
+    client, call_id = await running(first, greet)
+    operator = f"{second.address().http_url}operator"
+    (row,) = (await http.get(f"{operator}/calls")).json()["running"]
+    assert (row["id"], row["node"], row["tool"]) == (call_id, "a", "echo")
+    assert (await http.post(f"{operator}/calls/{call_id}/cancel")).json()["id"] == call_id
+    assert (await client.answer())["error"]["code"] == "CANCELLED"
+
+
+async def test_a_principal_finds_and_cancels_its_call_at_another_node(
+    nodes: tuple[Daemon, Daemon], greet: Greet
+) -> None:
+    """``call_status`` and ``cancel_call`` ask the node that the id names."""
+    first, second = nodes
+    client, call_id = await running(first, greet)
+    other = await greet(second)
+    status = await other.call("1", "call_status", call_id=call_id)
+    assert (status["structured"]["state"], status["structured"]["tool"]) == ("running", "echo")
+    cancelled = await other.call("2", "cancel_call", call_id=call_id)
+    assert cancelled["structured"] == {"call_id": call_id, "cancelled": True}
+    assert (await client.answer())["error"]["code"] == "CANCELLED"
+    assert (await other.call("3", "call_status", call_id=call_id))["structured"]["state"] != "running"
+
+
+async def test_a_call_of_another_principal_is_unknown(nodes: tuple[Daemon, Daemon], greet: Greet) -> None:
+    """The other node answers for the principal that asks."""
+    first, second = nodes
+    _, call_id = await running(first, greet)
+    assert second.cluster is not None
+    mine = await second.cluster.peers.find_call(None, LOCAL, call_id)
+    stranger = stored_principal("stranger")
+    assert mine is not None
+    assert mine.state == "running"
+    assert await second.cluster.peers.find_call(None, stranger, call_id) is None
+    assert not await second.cluster.peers.cancel(None, stranger, call_id)
+
+
+async def test_a_detached_result_is_found_at_any_node(nodes: tuple[Daemon, Daemon], greet: Greet) -> None:
+    """While the node that ran it holds its session, another node asks that one."""
+    first, second = nodes
+    client, other = await greet(first), await greet(second)
+    started = await client.call("1", "execute_batch", tool_name="echo", items=[{"text": "hi"}], detach=True)
+    call_id = started["structured"]["call_id"]
+    async with asyncio.timeout(60):
+        number = 0
+        while True:
+            number += 1
+            result = await other.call(str(number), "call_result", call_id=call_id)
+            if result["structured"]["state"] not in {"waiting", "running", "ending"}:
+                break
+    assert result["structured"]["state"] == "done"
+    assert result["structured"]["result"]["succeeded"] == 1
+
+
+async def test_a_request_with_an_idempotency_key_is_relayed(
+    nodes: tuple[Daemon, Daemon], http: httpx.AsyncClient
+) -> None:
+    """A repeat at another node gets the first answer from the node that has it."""
+    first, second = nodes
+    headers = {"Idempotency-Key": "order-7"}
+    body = {"text": "one line"}
+    answers = [
+        await http.post(f"{node.address().http_url}tools/sim_effect", json=body, headers=headers)
+        for node in (first, second, second)
+    ]
+    assert [answer.status_code for answer in answers] == [200, 200, 200]
+    assert len({answer.text for answer in answers}) <= 2
+    log = first.state.path / "sim_effect.log"
+    assert log.read_text().splitlines() == ["one line"]
+    assert not (second.state.path / "sim_effect.log").exists()
+
+
+async def test_a_request_is_served_here_if_the_holder_is_dead(
+    nodes: tuple[Daemon, Daemon], http: httpx.AsyncClient
+) -> None:
+    """Nothing listens at the holder's address: the request is served again with the body that was read."""
+    first, second = nodes
+    headers = {"Idempotency-Key": "order-8"}
+    await http.post(f"{first.address().http_url}tools/sim_effect", json={"text": "first"}, headers=headers)
+    node_of(first).address = node_of(first).address.replace(str(first.http.port), "1")
+    answer = await http.post(f"{second.address().http_url}tools/sim_effect", json={"text": "first"}, headers=headers)
+    assert answer.status_code == 200
+    assert node_of(first).state == "dead"
+
+
+@pytest.mark.parametrize("signature", ["", "0" * 64])
+async def test_peer_paths_need_a_signature(
+    nodes: tuple[Daemon, Daemon], http: httpx.AsyncClient, signature: str
+) -> None:
+    """The daemon's token is not enough, and neither is the signature of another request or process."""
+    url = f"{nodes[0].address().http_url}peer/calls"
+    key = PeerKey("a-secret-of-all-nodes")
+    wrong = [signature, key.sign("b0", PEER_HEADER, "/calls", "{}"), key.sign("a0", PEER_HEADER, "/summary", "{}")]
+    for each in wrong:
+        assert (await http.post(url, content="{}", headers={PEER_HEADER: each})).status_code == 403
+    right = key.sign("a0", PEER_HEADER, "/calls", "{}")
+    assert (await http.post(url, content="{}", headers={PEER_HEADER: right})).json() == {"running": []}
+
+
+async def test_status_lists_the_nodes(nodes: tuple[Daemon, Daemon], greet: Greet) -> None:
+    """Each node with its state, its connections and its calls; a node that does not answer without these."""
+    first, second = nodes
+    await running(first, greet)
+    client = await greet(second)
+    rows: dict[str, Any] = {row["name"]: row for row in (await client.call("1", "status"))["structured"]["nodes"]}
+    assert (rows["a"]["state"], rows["a"]["calls"], rows["a"]["connections"], rows["a"]["this"]) == (
+        "live",
+        1,
+        1,
+        False,
+    )
+    assert (rows["b"]["this"], rows["b"]["connections"]) == (True, 1)
+    node_of(first).address = node_of(first).address.replace(str(first.http.port), "1")
+    assert second.cluster is not None
+    await second.cluster.membership.look()
+    rows = {row["name"]: row for row in (await client.call("2", "status"))["structured"]["nodes"]}
+    assert "calls" not in rows["a"]
+
+
+async def test_different_settings_are_a_problem(start_node: StartNode) -> None:
+    """Both nodes name the settings that differ, but neither names nor values of secrets' content."""
+    first = await start_node("a", TOOLD_MAX_RUNNING="7", TOOLD_KIMI_API_KEY="sk-one")
+    second = await start_node("b", TOOLD_KIMI_API_KEY="sk-two")
+    for node, other in ((first, "b"), (second, "a")):
+        assert node.cluster is not None
+        await node.cluster.membership.look()
+        (problem,) = [each for each in node.cluster.problems if other in each.detail]
+        assert "max_running" in problem.detail
+        assert "kimi_api_key" in problem.detail
+        assert "sk-" not in problem.detail
+
+
+async def test_equal_settings_are_no_problem(nodes: tuple[Daemon, Daemon]) -> None:
+    """Names, ports, directories and keys of the audit chain aside, equal nodes report nothing."""
+    for node in nodes:
+        assert node.cluster is not None
+        names = [each.detail.partition("values of: ")[2] for each in node.cluster.problems]
+        assert names == ["audit.key"]
