@@ -160,8 +160,9 @@ chaos: .venv/.dev .venv/.postgrest ## inject faults while clients make calls, an
 chaos-agents: .venv/.dev ## kill the daemon during runs of hosted agents, and check their answers and writes: 3 to 6 minutes
 	@$(BIN)/python -m tests.chaos.agent_runs $(ARGS)
 
-conformance: .venv/.conformance ## the official MCP conformance suite against /mcp, each revision: a minute
+conformance: .venv/.conformance ## the official MCP conformance suite against /mcp, each revision, and through it to a reference server: four minutes
 	@$(BIN)/python -m tests.conformance
+	@$(BIN)/python -m tests.conformance through
 
 conformance-a2a: .venv/.dev ## the A2A TCK against a hosted agent: two minutes (TCK=path of its checkout, see docs/a2a.md)
 	@$(BIN)/python -m tests.conformance.a2a_suite 1.0 $(or $(TCK),$(error TCK=path of a checkout of a2aproject/a2a-tck))

@@ -7,11 +7,14 @@ import tempfile
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
+import httpx
 from tests.chaos.daemon import Daemon
 
 from .suite import Check, SuiteError, Verdict
+
+_CONNECT_S: Final = 60.0
 
 
 def verdict_of(run: Callable[[Path], Coroutine[Any, Any, Verdict]], shown: Callable[[Check], str], unit: str) -> int:
@@ -36,22 +39,46 @@ def verdict_of(run: Callable[[Path], Coroutine[Any, Any, Verdict]], shown: Calla
 
 
 @asynccontextmanager
-async def daemon_with(directory: Path, settings: str, module: Path, entry_points: str) -> AsyncIterator[Daemon]:
+async def daemon_with(
+    directory: Path, settings: str, module: Path | None = None, entry_points: str = ""
+) -> AsyncIterator[Daemon]:
     """A daemon without authentication, with this toold.toml, and ``module`` as an installed package with these entry
-    points.
+    points, if there is one.
     """
     config = directory / "toold.toml"
     config.write_text(settings)
     packages = directory / "packages"
-    name = module.stem
-    info = packages / f"{name}-1.0.dist-info"
-    info.mkdir(parents=True)
-    shutil.copy(module, packages)
-    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name.replace('_', '-')}\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text(entry_points)
+    if module is not None:
+        _install(packages, module, entry_points)
     daemon = Daemon(directory, {"TOOLD_AUTH": "false", "TOOLD_CONFIG": str(config), "PYTHONPATH": str(packages)})
     await daemon.start()
     try:
         yield daemon
     finally:
         await daemon.kill()
+
+
+def _install(packages: Path, module: Path, entry_points: str) -> None:
+    name = module.stem
+    info = packages / f"{name}-1.0.dist-info"
+    info.mkdir(parents=True)
+    shutil.copy(module, packages)
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name.replace('_', '-')}\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(entry_points)
+
+
+async def source_connected(url: str, server: str) -> None:
+    """Waits until the daemon lists the prompts of the reference server.
+
+    Raises:
+        SuiteError: it does not.
+    """
+    try:
+        async with asyncio.timeout(_CONNECT_S), httpx.AsyncClient(trust_env=False) as http:
+            while True:
+                listed = await http.post(url, json={"jsonrpc": "2.0", "id": 1, "method": "prompts/list"})
+                if "test_simple_prompt" in listed.text:
+                    return
+                await asyncio.sleep(0.05)
+    except TimeoutError:
+        raise SuiteError(f"the daemon did not connect to {server} in {_CONNECT_S:g} s") from None

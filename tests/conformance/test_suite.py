@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.conformance import through
 from tests.conformance.suite import Check, Exceptions, SuiteError, judge, read
 
 SCENARIO = Exceptions({"resources-list": "none are offered"})
@@ -58,9 +59,31 @@ def test_results_of_the_suite_are_read(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("direct", "relayed", "failed"),
+    [
+        ("SUCCESS", "SUCCESS", False),
+        ("SUCCESS", "FAILURE", True),
+        ("SUCCESS", "SKIPPED", True),
+        ("SUCCESS", None, True),
+        ("SUCCESS", "INFO", False),
+        ("FAILURE", "WARNING", False),
+        ("SKIPPED", "FAILURE", True),
+        (None, "FAILURE", True),
+    ],
+)
+def test_only_what_the_server_passes_is_judged_through_the_daemon(
+    direct: str | None, relayed: str | None, failed: bool
+) -> None:
+    """A check that fails directly too is not the daemon's; one that only the server passes is."""
+    both = [[] if status is None else [check("tools-list", "a", status)] for status in (direct, relayed)]
+    assert any(judged.failed for judged in through.relayed(*both)) == failed
+
+
 def test_each_exception_has_a_reason(tmp_path: Path) -> None:
-    """The kept list is valid; one without a reason, or with a duplicate name, is refused."""
-    assert all(len(reason) > 20 for reason in Exceptions.load().reasons.values())
+    """The kept lists are valid; one without a reason, or with a duplicate name, is refused."""
+    for kept in (Exceptions.load(), Exceptions.load(through.EXCEPTIONS)):
+        assert all(len(reason) > 20 for reason in kept.reasons.values())
     for entries in ('reason = ""\nof = ["a"]', 'reason = "r"\nof = ["a", "a"]'):
         path = tmp_path / "exceptions.toml"
         path.write_text(f"[[exception]]\n{entries}\n")

@@ -14,8 +14,8 @@ from typing import Final
 import msgspec
 
 from ...protocol.questions.client_question import (
+    ABILITIES,
     ClientQuestion,
-    QuestionKind,
     QuestionRefusedError,
     UndeclaredCapabilityError,
 )
@@ -26,14 +26,6 @@ from .call_deadlines import CallDeadlines
 from .running_call import RunningCall
 
 _TOKEN_BYTES: Final = 18
-
-_CANNOT: Final[dict[QuestionKind, str]] = {
-    "form": "show a form (elicitation)",
-    "url": "open a URL (elicitation of the mode url)",
-    "sampling": "ask a model (sampling)",
-    "sampling_tools": "ask a model with tools (sampling.tools)",
-    "roots": "list its roots",
-}
 
 
 class _Waiting(msgspec.Struct, eq=False):
@@ -200,7 +192,7 @@ def root_of(call: RunningCall) -> RunningCall:
 def cannot_answer(question: ClientQuestion) -> str:
     """Why a question is not asked whose kind the client has not declared."""
     who = question.source or "The tool"
-    return f"{who} asked its caller, but this client has not declared that it can {_CANNOT[question.kind]}."
+    return f"{who} asked its caller, but this client has not declared that it can {ABILITIES[question.kind]}."
 
 
 def _chain(call: RunningCall) -> Iterator[RunningCall]:

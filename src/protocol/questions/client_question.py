@@ -45,6 +45,20 @@ _CAPABILITIES: Final[Mapping[QuestionKind, dict[str, Any]]] = {
     "sampling_tools": {"sampling": {"tools": {}}},
     "roots": {"roots": {}},
 }
+ABILITIES: Final[Mapping[QuestionKind, str]] = {
+    "form": "show a form (elicitation)",
+    "url": "open a URL (elicitation of the mode url)",
+    "sampling": "ask a model (sampling)",
+    "sampling_tools": "ask a model with tools (sampling.tools)",
+    "roots": "list its roots",
+}
+"""What a client can do that answers a kind, for messages."""
+_FEATURES: Final[Mapping[str, tuple[str, ...]]] = {
+    "elicitation": ("form", "url"),
+    "sampling": ("tools", "context"),
+    "roots": (),
+}
+"""The capabilities for questions, with the features that each can name."""
 
 
 class QuestionRefusedError(ToolExecutionError):
@@ -88,10 +102,35 @@ def kinds_declared(capabilities: object) -> tuple[QuestionKind, ...]:
     return known_kinds(kinds)
 
 
+def declared_capabilities(kinds: Iterable[QuestionKind]) -> dict[str, Any]:
+    """Returns the capabilities in MCP with which a client declares that it answers these kinds."""
+    declared: dict[str, Any] = {}
+    for kind in kinds:
+        for name, features in _CAPABILITIES[kind].items():
+            declared.setdefault(name, {}).update(features)
+    return declared
+
+
 def required_capabilities(details: object) -> dict[str, Any] | None:
-    """Returns the capabilities that the details of an ``UndeclaredCapabilityError`` name; None for other details."""
-    required = details.get(REQUIRED_KEY) if isinstance(details, Mapping) and len(details) == 1 else None
-    return required if required in _CAPABILITIES.values() else None
+    """Returns the capabilities that the details of an error name which says that a client has not declared them; None
+    for other details.
+    """
+    return missing_capabilities(details) if isinstance(details, Mapping) and len(details) == 1 else None
+
+
+def missing_capabilities(data: object) -> dict[str, Any] | None:
+    """Returns the capabilities that the data of MCP's error for a missing one name, of those for questions; None if it
+    names none.
+    """
+    required = data.get(REQUIRED_KEY) if isinstance(data, Mapping) else None
+    if not isinstance(required, Mapping):
+        return None
+    named: dict[str, Any] = {
+        name: {feature: {} for feature in features if feature in _FEATURES[name]}
+        for name, features in required.items()
+        if name in _FEATURES and isinstance(features, Mapping)
+    }
+    return named or None
 
 
 def known_kinds(names: object) -> tuple[QuestionKind, ...]:

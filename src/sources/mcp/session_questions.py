@@ -4,6 +4,7 @@ Over HTTP a request arrives on the stream of a call. Over stdio it names no call
 that the server executes belong to one call of a client: otherwise another client might be asked.
 """
 
+import asyncio
 import contextvars
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -103,12 +104,19 @@ async def input_responses(
         return None
     if questions is None or not isinstance(requests, dict) or len(requests) > MAX_INPUT_REQUESTS:
         raise ProviderError(f"{source} asks for input in a way that is not valid MCP.", executed="maybe")
-    answers: dict[str, Json] = {}
-    for name, request in requests.items():
-        fields = request if isinstance(request, Mapping) else {}
-        params = fields.get("params")
-        method = fields.get("method")
-        answers[name] = await questions.ask(
-            method if isinstance(method, str) else "", params if isinstance(params, Mapping) else {}, name[:100]
-        )
-    return answers
+    # At the same time: a client of the stateless revision is asked all of them in one round.
+    asking = [asyncio.create_task(_asked(questions, name, request)) for name, request in requests.items()]
+    try:
+        return dict(zip(requests, await asyncio.gather(*asking), strict=True))
+    finally:
+        for task in asking:
+            task.cancel()
+        await asyncio.gather(*asking, return_exceptions=True)
+
+
+async def _asked(questions: CallQuestions, name: str, request: object) -> dict[str, Json]:
+    fields = request if isinstance(request, Mapping) else {}
+    method, params = fields.get("method"), fields.get("params")
+    return await questions.ask(
+        method if isinstance(method, str) else "", params if isinstance(params, Mapping) else {}, name[:100]
+    )

@@ -4,7 +4,7 @@ The error of a call depends on codes only, never on the server's message.
 """
 
 from datetime import UTC, datetime
-from typing import Final
+from typing import Any, Final
 
 from ...protocol.error_codes import (
     CallError,
@@ -17,7 +17,10 @@ from ...protocol.error_codes import (
     RateLimitedError,
     ResultTooLargeError,
     ServiceUnavailableError,
+    ToolExecutionError,
 )
+from ...protocol.json_rpc import MISSING_CLIENT_CAPABILITY
+from ...protocol.questions.client_question import ABILITIES, REQUIRED_KEY, kinds_declared, missing_capabilities
 from ...protocol.retry_after import retry_after_ms
 from ...protocol.terminal_text import one_line
 from ..source import secret_rejected
@@ -71,8 +74,10 @@ def not_connected(source: str, problem: str) -> ServiceUnavailableError:
     return ServiceUnavailableError(f"{source} is not available: {problem.rstrip('.')}.", executed="no")
 
 
-def call_failure(source: str, code: int, message: str, exchange: UpstreamExchange) -> CallError:
-    """Returns the error of a call that ended with this JSON-RPC error, and over HTTP with this exchange."""
+def call_failure(source: str, code: int, message: str, exchange: UpstreamExchange, data: Any = None) -> CallError:
+    """Returns the error of a call that ended with this JSON-RPC error and its ``data``, and over HTTP with this
+    exchange.
+    """
     if isinstance(exchange.refused, CallError):
         return exchange.refused
     if exchange.refused is not None:
@@ -80,12 +85,12 @@ def call_failure(source: str, code: int, message: str, exchange: UpstreamExchang
     http_failure = _http_failure(source, exchange)
     if http_failure is not None:
         return http_failure
-    error = _protocol_failure(source, code, one_line(message, _MAX_MESSAGE_CHARS), exchange)
+    error = _protocol_failure(source, code, one_line(message, _MAX_MESSAGE_CHARS), exchange, data)
     error.summary = error.summary or f"{source} answered with an error ({code})."
     return error
 
 
-def _protocol_failure(source: str, code: int, message: str, exchange: UpstreamExchange) -> CallError:
+def _protocol_failure(source: str, code: int, message: str, exchange: UpstreamExchange, data: Any) -> CallError:
     prefix = f"{source} answered with an error ({code}): {message}"
     match code:
         case _ if code == CONNECTION_CLOSED:
@@ -104,6 +109,12 @@ def _protocol_failure(source: str, code: int, message: str, exchange: UpstreamEx
             return NotFoundError(f"{prefix}.")
         case _ if code == HEADER_MISMATCH:
             return ServiceUnavailableError(f"{prefix}. The daemon lists its tools again.", executed="no")
+        case _ if code == MISSING_CLIENT_CAPABILITY and (required := missing_capabilities(data)) is not None:
+            able = " and ".join(ABILITIES[kind] for kind in kinds_declared(required))
+            return ToolExecutionError(
+                f"{source} would ask its caller, but this client has not declared that it can {able}.",
+                details={REQUIRED_KEY: required},
+            )
         case _:
             return ProviderError(f"{prefix}.")
 

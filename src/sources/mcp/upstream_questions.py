@@ -6,7 +6,14 @@ from typing import Any, Final, Literal
 
 from ...protocol.error_codes import CallError
 from ...protocol.name_suggestions import as_sentence
-from ...protocol.questions.client_question import LIST_ROOTS, SAMPLE, QuestionRefusedError, read_question
+from ...protocol.questions.client_question import (
+    LIST_ROOTS,
+    SAMPLE,
+    QuestionRefusedError,
+    declared_capabilities,
+    known_kinds,
+    read_question,
+)
 from ...protocol.questions.question_table import MAX_OF_CALL
 from ...protocol.tool_call import Json
 from ...tools import ToolContext
@@ -45,6 +52,16 @@ class CallQuestions:
     def client_call(self) -> str:
         """The id of the client's call, which may have made this one as a child call."""
         return self._context.call_id.partition("/")[0]
+
+    @property
+    def capabilities(self) -> dict[str, Any]:
+        """What the client of the call answers, and the daemon in its place, as capabilities of MCP."""
+        kinds = {*known_kinds(self._context.answered_kinds), "roots"}
+        if self._sampling != "client":
+            kinds -= {"sampling", "sampling_tools"}
+        if self._sampling == "daemon":
+            kinds.add("sampling")
+        return declared_capabilities(known_kinds(kinds))
 
     def hide(self, redact: Callable[[Any], Any]) -> None:
         """Removes what ``redact`` removes, from now on."""

@@ -49,6 +49,7 @@ from ..source_content import NoSourceEvents, SourceEvents
 from ..source_settings import McpSettings
 from ..upstream_definition import UpstreamListing
 from . import upstream_failures
+from .caller_capabilities import CapabilityStream
 from .session_questions import MAX_INPUT_ROUNDS, SessionQuestions, input_responses
 from .upstream_exchange import UpstreamExchange
 from .upstream_failures import UpstreamUnavailableError
@@ -309,7 +310,7 @@ class UpstreamSession:
             self.ended.set()
         if exchange.broken or exchange.status == 404 or error.code in {CONNECTION_CLOSED, HEADER_MISMATCH}:
             self.wake.set()
-        return upstream_failures.call_failure(self._source, error.code, error.message, exchange)
+        return upstream_failures.call_failure(self._source, error.code, error.message, exchange, error.data)
 
     async def listen(self) -> None:
         """Subscribes to changes of the lists for the life of the session, if the server requires a subscription."""
@@ -434,7 +435,7 @@ async def _transport(
             ServerCommand(settings.command, environment(variables), settings.cwd, limit), on_log, on_end
         )
         async with streams as (messages, sending):
-            yield FilteredStream(messages, removal_notes), sending
+            yield FilteredStream(messages, removal_notes), CapabilityStream(sending)
         return
     transport = SourceTransport(
         network, lambda: _headers_of(auth or operator_auth(settings.shared_auth)), settings.max_answer_bytes, oauth
@@ -442,7 +443,7 @@ async def _transport(
     async with httpx2.AsyncClient(transport=transport, timeout=None, trust_env=False) as http:
         limit = settings.max_answer_bytes + _LINE_EXTRA_BYTES
         async with streamable_http_client(settings.url or "", http_client=http, max_sse_event_size=limit) as pair:
-            yield FilteredStream(pair[0], removal_notes), pair[1]
+            yield FilteredStream(pair[0], removal_notes), CapabilityStream(pair[1])
 
 
 def _headers_of(values: AuthValues) -> dict[str, str]:

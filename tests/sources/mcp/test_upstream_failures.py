@@ -1,7 +1,11 @@
 """The error of a call that has no result, and why a server is unavailable."""
 
+from typing import Any
+
 import pytest
 from mcp_types import CONNECTION_CLOSED, INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND, REQUEST_TIMEOUT
+from toold.protocol.json_rpc import MISSING_CLIENT_CAPABILITY
+from toold.protocol.questions.client_question import required_capabilities
 from toold.sources.mcp.upstream_exchange import TOO_LONG, UpstreamExchange
 from toold.sources.mcp.upstream_failures import (
     UpstreamUnavailableError,
@@ -47,6 +51,26 @@ def test_the_http_exchange_decides_the_error(exchange: UpstreamExchange, expecte
     """By its status, or the lack of one; otherwise the JSON-RPC error applies."""
     error = call_failure("s", INVALID_PARAMS, "", exchange)
     assert (error.code, error.executed) == (expected, executed)
+
+
+@pytest.mark.parametrize(
+    ("data", "required"),
+    [
+        ({"requiredCapabilities": {"sampling": {}}}, {"sampling": {}}),
+        (
+            {"requiredCapabilities": {"elicitation": {"form": {"x": 1}, "y": {}}, "tasks": {}}},
+            {"elicitation": {"form": {}}},
+        ),
+        ({"requiredCapabilities": {"tasks": {}}}, None),
+        ({"requiredCapabilities": "sampling"}, None),
+        (None, None),
+    ],
+)
+def test_a_missing_capability_is_named(data: Any, required: Any) -> None:
+    """As far as it is one for questions; the server's further fields are not passed on."""
+    error = call_failure("s", MISSING_CLIENT_CAPABILITY, "no", UpstreamExchange(), data)
+    assert required_capabilities(error.details) == required
+    assert ("has not declared that it can" in error.message) == (required is not None)
 
 
 def test_retry_after_is_passed_on() -> None:

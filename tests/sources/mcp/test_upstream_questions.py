@@ -1,5 +1,6 @@
 """The questions of a server: whose call it asks for, and how often."""
 
+import asyncio
 from contextvars import ContextVar
 from types import SimpleNamespace
 from typing import Any, cast
@@ -9,7 +10,7 @@ from mcp_types import ErrorData, ListRootsResult
 from toold.protocol.questions.client_question import SAMPLE, QuestionRefusedError
 from toold.protocol.questions.question_table import MAX_OF_CALL
 from toold.protocol.tool_call import Metadata, Timings, ToolResult
-from toold.sources.mcp.session_questions import SessionQuestions
+from toold.sources.mcp.session_questions import SessionQuestions, input_responses
 from toold.sources.mcp.upstream_exchange import UpstreamExchange
 from toold.sources.mcp.upstream_questions import CallQuestions, Sampling
 
@@ -19,7 +20,7 @@ PROMPT = {"messages": [{"role": "user", "content": {"type": "text", "text": "Hi"
 class AskedCall:
     """The part of a call's context that questions use."""
 
-    answered_kinds = ("roots",)
+    answered_kinds: tuple[str, ...] = ("roots",)
 
     def __init__(self, call_id: str) -> None:
         self.call_id = call_id
@@ -52,6 +53,55 @@ async def test_a_request_without_a_call_is_asked_only_if_one_call_can_have_made_
             current.set(first)  # as on the stream of a call over HTTP
             (root,) = cast("Any", await session.list_roots(context)).roots
             assert str(root.uri) == "file:///a"
+
+
+class SlowCall(AskedCall):
+    """Its client answers once it has all questions."""
+
+    def __init__(self, questions: int) -> None:
+        super().__init__("a")
+        self._all = asyncio.Barrier(questions)
+
+    async def ask_client(self, _: object, *, name: str) -> dict[str, Any]:
+        await self._all.wait()
+        if name == "refused":
+            raise QuestionRefusedError("No.")
+        return {"name": name}
+
+
+async def test_the_questions_of_a_round_are_asked_at_the_same_time() -> None:
+    """A client of the stateless revision gets them in one round too; if one is refused, the call fails."""
+    ask = {
+        "method": "elicitation/create",
+        "params": {"message": "?", "requestedSchema": {"type": "object", "properties": {}}},
+    }
+    for names in (["a", "b", "c"], ["a", "refused"], []):
+        questions = CallQuestions("shop", "client", cast("Any", SlowCall(len(names) or 1)), lambda value: value)
+        answering = input_responses("shop", {"inputRequests": dict.fromkeys(names, ask)}, questions)
+        if "refused" in names:
+            with pytest.raises(QuestionRefusedError, match="No"):
+                await answering
+        else:
+            assert await answering == {name: {"name": name} for name in names}
+
+
+@pytest.mark.parametrize(
+    ("kinds", "sampling", "capabilities"),
+    [
+        ((), "client", {"roots": {}}),
+        (("form", "sampling"), "client", {"elicitation": {"form": {}}, "sampling": {}, "roots": {}}),
+        (("url", "sampling_tools"), "client", {"elicitation": {"url": {}}, "sampling": {"tools": {}}, "roots": {}}),
+        (("sampling", "sampling_tools"), "daemon", {"sampling": {}, "roots": {}}),
+        (("sampling",), "off", {"roots": {}}),
+    ],
+)
+def test_a_server_learns_what_the_client_of_a_call_answers(
+    kinds: tuple[str, ...], sampling: Sampling, capabilities: dict[str, Any]
+) -> None:
+    """And what the daemon answers in its place: roots always, completions if it is set so."""
+    call = AskedCall("a")
+    call.answered_kinds = kinds
+    assert CallQuestions("shop", sampling, cast("Any", call), lambda value: value).capabilities == capabilities
 
 
 async def test_completions_by_the_daemon_are_bounded() -> None:

@@ -1,0 +1,46 @@
+"""Tells a server what the client of each call answers. Importing this module takes a second, because of the SDK.
+
+In the stateless revisions each request names its client's capabilities. The SDK names those of the session; here, a
+request on behalf of a call has those of the call's client, so that a server asks only what is answered.
+"""
+
+from types import TracebackType
+from typing import Any, Self
+
+from mcp.shared.message import SessionMessage
+from mcp_types import JSONRPCRequest
+
+from ...protocol.mcp.request_envelope import CAPABILITIES_KEY
+from .upstream_http import current_exchange
+
+
+class CapabilityStream:
+    """The SDK's messages for a server. Implements the SDK's ``WriteStream``."""
+
+    def __init__(self, sending: Any) -> None:
+        self._sending = sending
+
+    def __repr__(self) -> str:
+        return f"<CapabilityStream to {self._sending!r}>"
+
+    async def send(self, item: SessionMessage) -> None:
+        """Sends a message, in the task of the call that it belongs to."""
+        exchange = current_exchange.get()
+        if exchange is not None and exchange.questions is not None and isinstance(item.message, JSONRPCRequest):
+            params = item.message.params
+            meta = None if params is None else params.get("_meta")
+            if params is not None and isinstance(meta, dict) and CAPABILITIES_KEY in meta:
+                params["_meta"] = {**meta, CAPABILITIES_KEY: exchange.questions.capabilities}
+        await self._sending.send(item)
+
+    async def aclose(self) -> None:
+        await self._sending.aclose()
+
+    async def __aenter__(self) -> Self:
+        await self._sending.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self._sending.__aexit__(kind, error, traceback)
