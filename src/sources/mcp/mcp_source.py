@@ -83,6 +83,7 @@ class McpSource:
         self._wake = asyncio.Event()
         self._listener: SourceListener | None = None
         self._listing_failed = False
+        self._content_failed = False  # whether the reported problem is that of resources and prompts
         # The session, or None. The other three describe the time without one: failed attempts, reason, next attempt.
         self._session: UpstreamSession | None = None
         self._failed_attempts = 0
@@ -263,9 +264,12 @@ class McpSource:
                 return
             if session.ended.is_set():
                 raise UpstreamUnavailableError(str(error)) from error
+            self._content_failed = True
             listener.report_problem(self._secrets.redact_text(content_problem(self._name, error)))
             return
-        if self._content.notes != notes:
+        repaired = self._content_failed and not self._listing_failed
+        self._content_failed = False
+        if repaired or self._content.notes != notes:
             self._publish_notes()
 
     def _publish_notes(self) -> None:

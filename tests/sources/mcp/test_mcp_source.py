@@ -14,10 +14,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mcp_types import ServerCapabilities
-from toold.protocol.error_codes import CallError
+from toold.protocol.error_codes import CallError, ProviderError
 from toold.protocol.tool_call import TextContent
 from toold.sources import check_source, read_sources
 from toold.sources.mcp import mcp_source
+from toold.sources.mcp.content_requests import ListedContent
 from toold.sources.mcp.mcp_source import MAX_RECONNECT_S, upstream_reconnect_delay_s
 from toold.sources.upstream_definition import UpstreamDefinition, UpstreamListing
 from toold.tools import ToolOutput
@@ -292,6 +293,41 @@ async def test_a_busy_program_need_not_list_its_tools(
     problems = set() if before or meanwhile else {"source s: it did not list its tools in time"}
     assert set(listener.problems) == problems
     assert listener.listed == {"echo"}
+
+
+async def test_a_listing_of_resources_repairs_one_that_failed(opened: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The source is published again, so that the problem does not stay after its cause has gone."""
+    listings = 0
+
+    class Session:
+        ended = asyncio.Event()
+        busy = False
+
+        async def listing(self) -> UpstreamListing:
+            return UpstreamListing([UpstreamDefinition("echo")])
+
+        async def listen(self) -> None:
+            """Announces no changes."""
+
+    class Requests:
+        async def listing(self) -> ListedContent:
+            nonlocal listings
+            listings += 1
+            if listings == 1:
+                raise ProviderError("refused")
+            return ListedContent({}, {}, {}, (), reads=True, completes=False, subscribes=False)
+
+    @asynccontextmanager
+    async def session(*_: object, **__: object) -> AsyncIterator[Session]:
+        yield Session()
+
+    monkeypatch.setattr(mcp_source, "session_opener", lambda: session)
+    monkeypatch.setattr(mcp_source, "new_content_requests", lambda *_: Requests())
+    monkeypatch.setattr(mcp_source, "LIST_INTERVAL_S", 0.01)
+    listener = await opened(command=["a-program"])
+    await listener.until(lambda: listings > 2)
+    assert listener.problems == ["source s: its resources and prompts were not listed: refused"]
+    assert listener.published == 2
 
 
 async def test_taken_names_are_prefixed_by_the_source(opened: Any, configure_plain_server: Any, tmp_path: Path) -> None:
