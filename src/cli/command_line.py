@@ -59,6 +59,7 @@ _COMMANDS: Final = {
     "calls": ("calls_command", "command", "Show running and recent calls, by session."),
     "cancel": ("operator_commands", "cancel", "Cancel a running call of any client."),
     "sources": ("sources_command", "command", "List, check, approve and add tool sources."),
+    "hooks": ("hooks_command", "command", "Print examples of hooks, and ask a hook about a call."),
     "agents": ("agents_command", "command", "List, check and run hosted agents, and approve their calls."),
     "deploy": ("deploy_command", "deploy", "Deploy an agent as a job."),
     "undeploy": ("deploy_command", "undeploy", "Remove a deployed agent and everything created for it."),

@@ -10,6 +10,7 @@ from pathlib import Path
 import structlog
 
 from ..agent_registry import KEPT_AGENTS_DIRECTORY, RegistryWatch
+from ..call_hooks import CallHooks
 from ..fairness import Permits
 from ..prompts import KEPT_PROMPTS_DIRECTORY, PromptChain
 from ..protocol.daemon_address import CONFIGURATION_REFUSED, DaemonAddress
@@ -124,6 +125,7 @@ class Daemon:
         )
         log_content(settings.audit_content)
         allowed = allowed_models(settings, catalog)
+        self.call_hooks = CallHooks()
         self.provider_budgets = ProviderBudgets()
         self.provider_budgets.apply(daily_budgets(settings))
         self.cluster = open_cluster(store.cluster, settings, lambda: self)
@@ -146,6 +148,7 @@ class Daemon:
             sources=self.sources,
             agent_registry=self.agents.registries,
             cluster=self.cluster,
+            hooks=self.call_hooks,
         )
         self.principal_limits = PrincipalLimits(
             self.view.budget, self.provider_budgets, settings_mapping.call_quotas(settings)
@@ -170,6 +173,7 @@ class Daemon:
             pauses=StorePauses(store, journal),
             epoch=epoch,
             credentials=self.credentials,
+            hooks=self.call_hooks,
             traces=self.traces.recorder if self.traces else None,
         )
         resource = settings_mapping.resource(settings)
@@ -372,4 +376,5 @@ class Daemon:
             rows_dropped=lambda: self.store.audit.rows_dropped,
             rows_unsent=lambda: self.sender.backlog if self.sender else 0,
             spans=self.traces,
+            hooks=lambda: self.call_hooks.counts,
         )

@@ -73,6 +73,7 @@ class ComponentList:
             Component("sandbox", apply=self._apply_to_sandbox, close=daemon.sandbox.close),
             Component("audit sender", run=self._start_sender, close=self._close_sender),
             Component("traces", start=self._start_traces, close=self._close_traces),
+            Component("hooks", start=self._start_hooks, apply=self._apply_to_hooks, close=daemon.call_hooks.close),
             Component("dispatch", run=daemon.router.send_heartbeats, apply=self._apply_to_dispatch),
             Component("call cache", run=daemon.router.cache.sweep, apply=lambda _: daemon.router.cache.clear()),
             Component("provider limiters", apply=self._apply_to_limiters, close=self._close_limiters),
@@ -200,6 +201,12 @@ class ComponentList:
     async def _close_traces(self) -> None:
         if self._daemon.traces:
             await self._daemon.traces.sender.close(_SENDING_GRACE_S)
+
+    async def _start_hooks(self) -> None:
+        self._apply_to_hooks(self._daemon.settings)
+
+    def _apply_to_hooks(self, settings: Settings) -> None:
+        self._daemon.call_hooks.apply(settings.hooks)
 
     def _apply_to_dispatch(self, settings: Settings) -> None:
         self._daemon.router.limits = settings_mapping.dispatch_limits(settings)

@@ -11,15 +11,17 @@ from .google_token import GoogleAccount, GoogleToken
 from .json_server import MAX_JSON_BYTES, MAX_REQUESTS_PER_SERVER, JsonAnswer, JsonServer, UnusableAnswerError
 from .kept_files import KeptFile, KeptFiles
 from .keyed_tables import keyed_table_message, read_keyed_table
+from .mcp.server_output import ServerLog
 from .oauth.sign_in_desk import SignInDesk
 from .oauth.sign_in_values import DAEMON as DAEMON_SIGN_IN
+from .program_process import end_program, ended_within, environment, signal_group
 from .source import RefusedServer, Source, SourceCheck, SourceListener, SourceNote
 from .source_auth import BearerAuth, SecretTable
 from .source_content import ContentSource, Entry, OffersContent, SourceContent, SourceEvents, SourcePrompt
 from .source_factory import check_source, may_provide, open_source
 from .source_manager import SourceManager, SourceState
 from .source_secrets import COMMAND_ENVIRONMENT, unavailable_secrets
-from .source_setting_types import Hosts, HttpUrl
+from .source_setting_types import Environment, Hosts, HttpUrl
 from .source_settings import (
     A2ASettings,
     McpSettings,
@@ -42,6 +44,7 @@ __all__ = [
     "CheckedNetwork",
     "ContentSource",
     "Entry",
+    "Environment",
     "ForbiddenAddressError",
     "GoogleAccount",
     "GoogleToken",
@@ -56,6 +59,7 @@ __all__ = [
     "PinError",
     "RefusedServer",
     "SecretTable",
+    "ServerLog",
     "SignInDesk",
     "Source",
     "SourceCheck",
@@ -71,11 +75,15 @@ __all__ = [
     "UnusableAnswerError",
     "anchored",
     "check_source",
+    "end_program",
+    "ended_within",
+    "environment",
     "keyed_table_message",
     "may_provide",
     "open_source",
     "read_body",
     "read_keyed_table",
     "read_sources",
+    "signal_group",
     "unavailable_secrets",
 ]

@@ -59,6 +59,8 @@ class AdaptedValues(NamedTuple):
     values: BaseModel
     notices: tuple[str, ...]
     """What was changed, one sentence each."""
+    arguments: dict[str, Any]
+    """The arguments in the current form, as a caller would send them."""
 
 
 BoundArguments = BaseModel | dict[str, Any] | AdaptedValues
@@ -95,7 +97,7 @@ def bind_arguments(tool: Tool, arguments: dict[str, Any], *, strict: bool = Fals
         if adapted is None:
             raise
     values = _bind_model(tool, model, adapted.arguments)
-    return AdaptedValues(values, adapted.notices + default_notices(values))
+    return AdaptedValues(values, adapted.notices + default_notices(values), adapted.arguments)
 
 
 def _adapted(tool: Tool, model: type[BaseModel], arguments: dict[str, Any]) -> AdaptedArguments | None:

@@ -37,6 +37,7 @@ NAMES = [
     "calls",
     "cancel",
     "sources",
+    "hooks",
     "agents",
     "deploy",
     "undeploy",

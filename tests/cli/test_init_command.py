@@ -24,6 +24,7 @@ TABLES = {
     "sources",
     "clink",
     "deploy",
+    "hooks",
     "knowledge",
     "prompts",
     "quotas",

@@ -76,6 +76,8 @@ RELOADABLE: Final = frozenset(
         "zenml",
         # Calls that were counted still count.
         "quotas",
+        # Programs of hooks with other settings start again.
+        "hooks",
         # New sources start, removed ones end.
         "sources",
         # Applies to the next prompt that is resolved.

@@ -17,6 +17,7 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 from pydantic_settings import EnvSettingsSource
 
 from ...agent_registry import anchored_registry
+from ...call_hooks import anchored_hooks
 from ...deployment import anchored_deploy
 from ...knowledge import anchored_collections
 from ...prompts import anchored_prompts
@@ -137,6 +138,7 @@ _ANCHORED_TABLES: Final[Mapping[str, Callable[[object, Path], object]]] = {
     "deploy": anchored_deploy,
     "knowledge": anchored_collections,
     "sources": anchored,
+    "hooks": anchored_hooks,
     "user_credentials": anchored_vault,
 }
 """The tables with paths in them, and what resolves these."""

@@ -13,6 +13,7 @@ from pydantic_core import PydanticCustomError
 from pydantic_settings import NoDecode
 
 from ...agent_registry import RegistrySettings, RegistrySettingsError, read_registry
+from ...call_hooks import HookSettings, HookSettingsError, read_hooks
 from ...deployment import DeploySettings, DeploySettingsError, read_deploy
 from ...knowledge import CollectionSettings, KnowledgeSettingsError, read_collections
 from ...prompts import PromptSettings, PromptSettingsError, read_prompts
@@ -259,6 +260,13 @@ def _quotas(tables: object) -> dict[str, QuotaSettings]:
         raise PydanticCustomError("quotas", "{message}", {"message": str(error)}) from None
 
 
+def _hooks(tables: object) -> dict[str, HookSettings]:
+    try:
+        return read_hooks(tables)
+    except HookSettingsError as error:
+        raise PydanticCustomError("hooks", "{message}", {"message": str(error)}) from None
+
+
 def _knowledge(tables: object) -> dict[str, CollectionSettings]:
     try:
         return read_collections(tables)
@@ -343,6 +351,8 @@ Zenml = Annotated[ZenmlSettings | None, NoDecode, BeforeValidator(_zenml)]
 """The ZenML server whose pipelines tools run; None if there is none."""
 Quotas = Annotated[dict[str, QuotaSettings], NoDecode, BeforeValidator(_quotas)]
 """Quotas of calls by name."""
+Hooks = Annotated[dict[str, HookSettings], NoDecode, BeforeValidator(_hooks)]
+"""Hooks by name, in the order in which they are asked."""
 Knowledge = Annotated[dict[str, CollectionSettings], NoDecode, BeforeValidator(_knowledge)]
 """Collections of documents by name."""
 Tools = Annotated[dict[str, ToolSettings], NoDecode, BeforeValidator(read_tools)]

@@ -35,6 +35,7 @@ from .setting_types import (
     Directory,
     FilePatterns,
     FrameBytes,
+    Hooks,
     Host,
     HostPatterns,
     HttpUrl,
@@ -123,6 +124,7 @@ class Settings(BaseSettings):
     knowledge: Knowledge = {}
     zenml: Zenml = None
     quotas: Quotas = {}
+    hooks: Hooks = {}
     user_credentials: Vault = Field(default_factory=VaultSettings)
     bind: Bindings = ()
     default_toolset: str = DEFAULT_TOOLSET

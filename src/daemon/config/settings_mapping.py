@@ -69,6 +69,7 @@ def denied_paths(settings: Settings) -> tuple[Path, ...]:
     """Paths that no call may read: the state directory, and files that may contain keys."""
     bound_files = (binding.file for binding in _bindings(settings))
     secret_files = (secret.file for source in settings.sources.values() for secret in source.secrets)
+    hook_files = (secret.file for hook in settings.hooks.values() for secret in hook.secrets)
     key_files = (provider.key_file for provider in settings.providers.values())
     header_files = settings.otel.header_files if settings.otel else ()
     files = (
@@ -77,6 +78,7 @@ def denied_paths(settings: Settings) -> tuple[Path, ...]:
         settings.a2a_card_key,
         *bound_files,
         *secret_files,
+        *hook_files,
         *key_files,
         *settings.prompts.key_files,
         *(settings.registry.key_files if settings.registry else ()),

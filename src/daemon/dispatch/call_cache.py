@@ -158,7 +158,10 @@ class CallCache:
             if value is None:
                 return None
             values.append(value)
-        arguments = call.request.arguments_hash or arguments_digest(call.request.arguments)
+        if call.changed_by is not None:
+            arguments = arguments_digest(call.current_arguments or {})
+        else:
+            arguments = call.request.arguments_hash or arguments_digest(call.request.arguments)
         parts = [call.tool.source, call.tool.name, arguments.hex(), *values]
         return hashlib.blake2b(msgspec.json.encode(parts), digest_size=32).digest()
 

@@ -121,8 +121,9 @@ class CallContext:
     def streaming(self) -> bool:
         call = self._call
         wanted = call.session.streaming if call.parent is None else call.on_chunk is not None
-        # Not with bound arguments: the mask cannot recognise a value that is split between two chunks.
-        return wanted and call.mask is None
+        # Not with bound arguments: the mask cannot recognise a value that is split between two chunks. Not before a
+        # hook has seen the result.
+        return wanted and call.mask is None and not call.result_checked
 
     @property
     def has_explicit_timeout(self) -> bool:

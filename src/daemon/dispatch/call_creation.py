@@ -3,7 +3,7 @@
 import time
 
 from ...fairness import Permits, RunPermit
-from ...protocol.tool_call import ToolCall
+from ...protocol.tool_call import Json, ToolCall
 from ...tools import AdaptedValues, BoundArguments, Tool, default_notices
 from .nesting import ROOT, Nesting
 from .running_call import CallPort, ChildScope, RunningCall, Session
@@ -32,8 +32,9 @@ def make_call(
     daemon's.
     """
     notices: tuple[str, ...] = ()
+    current: dict[str, Json] | None = None
     if isinstance(arguments, AdaptedValues):
-        arguments, notices = arguments
+        arguments, notices, current = arguments
     elif session.former and not isinstance(arguments, dict):  # a client of an earlier server
         notices = default_notices(arguments)
     if request.name != tool.name:
@@ -45,6 +46,7 @@ def make_call(
         request=request,
         tool=tool,
         arguments=arguments,
+        current_arguments=current,
         port=port,
         permit=RunPermit(session.permits, permits, session.principal.name, session.id),
         started=started,

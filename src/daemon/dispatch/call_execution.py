@@ -1,6 +1,6 @@
 """Runs accepted calls, each in its own task, and gives each exactly one answer.
 
-wait (rate limit, permits) ▸ start (journal) ▸ run ▸ fit ▸ record ▸ deliver
+before-hooks ▸ wait (rate limit, permits) ▸ start (journal) ▸ run ▸ after-hooks ▸ fit ▸ record ▸ deliver
 
 The stages fit and record are in ``answer_preparation``.
 """
@@ -34,6 +34,7 @@ from .context_services import ContextServices
 from .detached_calls import DetachedCalls
 from .dispatch_limits import DispatchLimits
 from .held_bytes import UNCOUNTED_BYTES, HeldBytes
+from .hook_stage import HookStage
 from .orchestration_call_context import context_of
 from .pause_port import PausePort
 from .paused_calls import PausedCalls
@@ -100,6 +101,7 @@ class CallExecution:
             quotas=services.quotas,
             waiting=lambda: tuple(self.detached.waiting),
         )
+        self._hooks = HookStage(services.hooks, catalog, time.monotonic)
         self.cache = CallCache(services.credentials)
         self.detached = DetachedCalls(
             runner=self,
@@ -252,7 +254,8 @@ class CallExecution:
     async def _run(self, call: RunningCall) -> None:
         call.advance(_QUEUED)
         bind_call(call.session.label, call.request.request_id)
-        await self._answer(call, await self._result(call))
+        result = await (self._hooks.result(call, self._result) if self._hooks.active else self._result(call))
+        await self._answer(call, result)
 
     async def _result(self, call: RunningCall) -> ToolResult:
         """Run the tool and turn whatever it does into a result."""

@@ -6,6 +6,7 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 
+from ...call_hooks import CallHooks
 from ...fairness import RunPermit
 from ...protocol.tool_call import Principal
 from ...sandbox import Sandbox
@@ -54,4 +55,5 @@ class ContextServices(msgspec.Struct, frozen=True, eq=False):
     rate_limits: RateLimits
     credentials: CredentialLookup
     quotas: CallQuotas
+    hooks: CallHooks
     traces: TracePort | None = None

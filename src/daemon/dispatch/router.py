@@ -16,6 +16,7 @@ import structlog
 from msgspec import UNSET
 
 from ...audit import error_summary
+from ...call_hooks import CallHooks
 from ...fairness import Permits
 from ...protocol.error_codes import CallError, ToolError
 from ...protocol.frame_decoding import request_key
@@ -68,6 +69,7 @@ class Router:
         pauses: PausePort,
         epoch: str,
         credentials: CredentialLookup,
+        hooks: CallHooks | None = None,
         traces: TracePort | None = None,
     ) -> None:
         self.catalog = catalog
@@ -101,6 +103,7 @@ class Router:
             rate_limits=rate_limits,
             credentials=credentials,
             quotas=principal_limits.quotas,
+            hooks=hooks or CallHooks(),
             traces=traces,
         )
         self._execution = CallExecution(

@@ -135,6 +135,14 @@ class RunningCall(msgspec.Struct, eq=False, kw_only=True):
     tool: Tool
     arguments: BaseModel | dict[str, Any]
     """As ``ToolCatalog.bind`` returned them."""
+    current_arguments: dict[str, Json] | None = None
+    """The arguments in the form that the tool got, if it is not that of the request: adapted, or changed by a hook."""
+    changed_by: str | None = None
+    """The hook that changed the arguments."""
+    result_changed_by: str | None = None
+    """The hook that changed the result."""
+    result_checked: bool = False
+    """A hook is asked about its result, so nothing of it is sent before."""
     mask: ValueMask | None = None
     """Hides the values of bound arguments, and of credentials that the tool was given."""
     argument_notices: tuple[str, ...] = ()
@@ -270,6 +278,7 @@ class RunningCall(msgspec.Struct, eq=False, kw_only=True):
     def drop_arguments(self) -> None:
         """Free the arguments of an answered call."""
         self.arguments = {}
+        self.current_arguments = None
         self.request = msgspec.structs.replace(self.request, arguments={})
 
     def report(self, progress: Progress, now: float) -> bool:
@@ -278,6 +287,8 @@ class RunningCall(msgspec.Struct, eq=False, kw_only=True):
         """
         if self.answered:
             return False
+        if self.result_checked:  # what a tool says on the way may be part of its result
+            progress = msgspec.structs.replace(progress, message=f"{self.tool.name}: running")
         self.last_progress, self.last_progress_at = progress, now
         sent = self.port.progress(self, progress)
         if sent:

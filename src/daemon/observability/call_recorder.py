@@ -78,8 +78,11 @@ class CallRecorder:
         own = result if call.child_scope is None else without_children(call, result)
         reason = own.metadata.model_choice_reason
         message = None
+        changed = _changes_by_hooks(call)
         if result.error is not None:
             message = self._message(result.error, call.error_summary)
+        elif changed is not None:
+            message = stored_message(self.content, changed, changed)
         elif reason is not None and reason.startswith(FAILOVER_REASON):
             message = stored_message(self.content, reason, reason)
         elif own.metadata.cache_age_s is not None:
@@ -89,6 +92,15 @@ class CallRecorder:
 
     def _message(self, error: ToolError, summary: str | None) -> str | None:
         return stored_message(self.content, error.message, summary)
+
+
+def _changes_by_hooks(call: RunningCall) -> str | None:
+    """What hooks changed of a call; None if nothing."""
+    parts = [
+        *([] if call.changed_by is None else [f"arguments changed by the hook {call.changed_by}"]),
+        *([] if call.result_changed_by is None else [f"result changed by the hook {call.result_changed_by}"]),
+    ]
+    return ", ".join(parts) or None
 
 
 def _row(

@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple, Protocol
 import msgspec
 
 from ...audit import AuditSender
+from ...call_hooks import CallHooks
 from ...protocol.daemon_address import CONFIGURATION_REFUSED
 from ...protocol.error_codes import ServiceUnavailableError
 from ...protocol.tool_call import Principal
@@ -83,6 +84,7 @@ class LiveDaemonView:
     agent_registry: HostedRegistries
     cluster: "ClusterView | None" = None
     """The nodes that share the database; None if this daemon has it for itself."""
+    hooks: CallHooks
     reload_error: str | None = None
     """Why the last reload was refused; None if it succeeded."""
 
@@ -126,6 +128,7 @@ class LiveDaemonView:
             DaemonProblem("an agent of the registry is not as the registry has it", problem)
             for problem in self.agent_registry.problems
         ]
+        problems += [DaemonProblem("a hook fails", problem) for problem in self.hooks.problems]
         if self.store.problem is not None:
             detail = f"the database cannot be written ({self.store.problem}); only local calls are accepted"
             problems.append(DaemonProblem("the database cannot be written; only local calls are accepted", detail))

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import accumulate
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from prometheus_client import (
     CollectorRegistry,
@@ -51,6 +51,15 @@ class LimitGauge(Protocol):
     def waiting(self) -> int: ...
 
 
+class HookCount(Protocol):
+    """The questions to one hook about one event, as the scrape reads them."""
+
+    @property
+    def outcomes(self) -> Mapping[Any, int]: ...
+    @property
+    def seconds(self) -> float: ...
+
+
 class SpanCounts(Protocol):
     """The spans of traces, as the scrape reads them."""
 
@@ -71,6 +80,8 @@ class MetricGauges:
     rows_unsent: Callable[[], int]
     spans: SpanCounts | None = field(default=None, kw_only=True)
     """None if no traces are recorded."""
+    hooks: Callable[[], Mapping[tuple[str, Any], HookCount]] = field(default=dict, kw_only=True)
+    """By hook and event."""
 
 
 class Metrics:
@@ -274,6 +285,7 @@ class _Scraped(Collector):
         yield GaugeMetricFamily(
             "toold_audit_rows_unsent", "Audit rows not sent to Supabase yet.", value=self._gauges.rows_unsent()
         )
+        yield from _of_hooks(self._gauges.hooks())
         if self._gauges.spans is not None:
             spans = CounterMetricFamily(
                 "toold_spans", "Spans that the collector took, and lost ones by reason.", labels=["outcome"]
@@ -282,3 +294,17 @@ class _Scraped(Collector):
                 spans.add_metric([outcome], number)
             yield spans
             yield GaugeMetricFamily("toold_spans_waiting", "Spans not sent yet.", value=self._gauges.spans.waiting)
+
+
+def _of_hooks(hooks: Mapping[tuple[str, Any], HookCount]) -> Iterable[Metric]:
+    if not hooks:
+        return
+    asked = CounterMetricFamily(
+        "toold_hook_answers", "Questions to hooks, by outcome.", labels=["hook", "event", "outcome"]
+    )
+    seconds = CounterMetricFamily("toold_hook_seconds", "Time that calls waited for hooks.", labels=["hook", "event"])
+    for (name, event), counts in hooks.items():
+        for outcome, number in counts.outcomes.items():
+            asked.add_metric([name, event, outcome], number)
+        seconds.add_metric([name, event], counts.seconds)
+    yield from (asked, seconds)

@@ -4,7 +4,6 @@ Replaces the SDK's transport, which does not limit the length of a line or clean
 """
 
 import asyncio
-import os
 import signal
 from asyncio.subprocess import PIPE, Process, SubprocessStreamProtocol
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -18,21 +17,17 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from mcp.shared.message import SessionMessage
 
 from ...protocol.terminal_text import one_line
+from .. import program_process
+from ..program_process import end_program, ended_within, signal_group
 from ..read_rate import MESSAGES_PER_S, ReadRate
 from .message_lines import HEAD_BYTES, TAIL_BYTES, error_for, read_line
 from .server_output import CHUNK_BYTES, CHUNKS_PER_S
 from .upstream_exchange import TOO_LONG
 from .upstream_failures import UpstreamUnavailableError
 
-END_GRACE_S: Final = 1.5
-"""How long a server may take to exit after its input is closed, and again after SIGTERM."""
-
 MAX_SKIPPED_BYTES: Final = 256 * 1024 * 1024
 """A message longer than this is assumed to be endless; the server is ended."""
 
-_INHERITED: Final = ("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TMPDIR", "TZ", "USER")
-"""Variables of the daemon that programs need and that contain no secrets."""
-_POLL_S: Final = 0.01
 _OUTBOX_MESSAGES: Final = 4096
 """Messages buffered for a server that does not read, so that cancelled callers do not block."""
 _LAST_LINE_S: Final = 0.5
@@ -55,11 +50,6 @@ class ServerCommand:
     cwd: Path | None
     max_line_bytes: int
     """A longer message is skipped, and its request gets an error."""
-
-
-def environment(configured: Mapping[str, str], own: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """Returns a server's environment: the configured variables and the few that every program needs."""
-    return {name: own[name] for name in _INHERITED if name in own} | dict(configured)
 
 
 @asynccontextmanager
@@ -101,9 +91,9 @@ async def server_process(
         raise
     finally:
         try:
-            await _end(process)
+            await end_program(process)
         finally:
-            _signal(process, signal.SIGKILL)  # the rest of its group, even if this is cancelled again
+            signal_group(process, signal.SIGKILL)  # the rest of its group, even if this is cancelled again
             for task in (reading, writing, listening):
                 task.cancel()
             transport.close()
@@ -131,7 +121,7 @@ async def _end_reason(
     failure = None if reading.cancelled() else reading.exception()
     if failure is not None:
         return str(failure)
-    if not await _ended_within(process, END_GRACE_S):
+    if not await ended_within(process, program_process.END_GRACE_S):
         return "it closed its output"
     await asyncio.wait([listening], timeout=_LAST_LINE_S)
     status = process.returncode or 0
@@ -232,29 +222,3 @@ async def _listen(process: Process, on_log: Callable[[str], None]) -> None:
                 on_log(line.decode(errors="replace").rstrip())
     if partial.strip():
         on_log(partial.decode(errors="replace").rstrip())
-
-
-async def _end(process: Process) -> None:
-    """Closes its input, then sends SIGTERM, then SIGKILL, each if the previous step did not end it."""
-    assert process.stdin is not None  # noqa: S101 - started with pipes
-    process.stdin.close()
-    if not await _ended_within(process, END_GRACE_S):
-        _signal(process, signal.SIGTERM)
-        if not await _ended_within(process, END_GRACE_S):
-            _signal(process, signal.SIGKILL)
-            await _ended_within(process, END_GRACE_S)
-
-
-async def _ended_within(process: Process, seconds: float) -> bool:
-    # Not process.wait(): it also waits for other processes that inherited the pipes.
-    with suppress(TimeoutError):
-        async with asyncio.timeout(seconds):
-            while process.returncode is None:  # noqa: ASYNC110 - there is no event to wait for
-                await asyncio.sleep(_POLL_S)
-    return process.returncode is not None
-
-
-def _signal(process: Process, number: signal.Signals) -> None:
-    """Sends a signal to the server's process group."""
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, number)

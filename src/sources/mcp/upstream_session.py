@@ -43,6 +43,7 @@ from ...protocol.trace_context import TRACEPARENT, current_traceparent
 from ...version import __version__
 from ..checked_network import CheckedNetwork
 from ..oauth.oauth_requests import OAuthRequests
+from ..program_process import environment
 from ..source import SourceNote
 from ..source_auth import AuthValues, operator_auth
 from ..source_content import NoSourceEvents, SourceEvents
@@ -55,7 +56,7 @@ from .upstream_exchange import UpstreamExchange
 from .upstream_failures import UpstreamUnavailableError
 from .upstream_http import SourceTransport, current_exchange, recorded_in
 from .upstream_listing import FilteredStream, ListingCollector
-from .upstream_process import ServerCommand, environment, server_process
+from .upstream_process import ServerCommand, server_process
 from .upstream_questions import CallQuestions
 
 _RESUBSCRIBE_S: Final = 5.0

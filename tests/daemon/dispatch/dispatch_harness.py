@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from toold.call_hooks import CallHooks
 from toold.daemon.dispatch import (
     ByteLimits,
     CallPort,
@@ -80,6 +81,7 @@ class DispatchHarness:
         journal: FakeJournal | None = None,
         pauses: PausePort | None = None,
         epoch: str = "test",
+        hooks: CallHooks | None = None,
         **bounds: Any,
     ) -> None:
         self.recorder = FakeRecorder()
@@ -120,6 +122,7 @@ class DispatchHarness:
             pauses=pauses or FakePauses(),
             epoch=epoch,
             credentials=NoCredentials(),
+            hooks=hooks,
         )
 
     def session(

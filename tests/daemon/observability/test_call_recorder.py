@@ -71,6 +71,8 @@ def running(name: str = "chat", *, local: bool = False) -> RunningCall:
         "tool": tool,
         "started_at": 1000.0,
         "meter": UsageMeter(),
+        "changed_by": None,
+        "result_changed_by": None,
     }
     return cast("RunningCall", SimpleNamespace(**fields, child_scope=None, error_summary=None))
 

@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 from mcp_types import JSONRPCError
+from toold.sources import program_process
 from toold.sources.mcp import upstream_process
 from toold.sources.mcp.upstream_exchange import TOO_LONG
 from toold.sources.mcp.upstream_failures import UpstreamUnavailableError
-from toold.sources.mcp.upstream_process import ServerCommand, environment, server_process
+from toold.sources.mcp.upstream_process import ServerCommand, server_process
+from toold.sources.program_process import environment
 
 pytestmark = pytest.mark.process
 
@@ -48,7 +50,7 @@ async def test_a_too_long_message_is_an_error_for_its_request() -> None:
 async def test_an_endless_message_ends_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
     """The error gives the reason."""
     monkeypatch.setattr(upstream_process, "MAX_SKIPPED_BYTES", 1024 * 1024)
-    monkeypatch.setattr(upstream_process, "END_GRACE_S", 0.1)
+    monkeypatch.setattr(program_process, "END_GRACE_S", 0.1)
     with pytest.raises(UpstreamUnavailableError, match="it sends a message of more than 1 MiB"):
         await run_until_output_ends("import sys\nwhile True: sys.stdout.write('x' * 65536)")
 
@@ -67,7 +69,7 @@ async def test_an_endless_message_ends_the_server(monkeypatch: pytest.MonkeyPatc
 )
 async def test_the_end_reason_replaces_other_errors(program: str, reason: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """It includes the last line of standard error."""
-    monkeypatch.setattr(upstream_process, "END_GRACE_S", 0.3 if "sleep" in program else 30.0)
+    monkeypatch.setattr(program_process, "END_GRACE_S", 0.3 if "sleep" in program else 30.0)
     with pytest.raises(UpstreamUnavailableError) as ended:
         await run_until_output_ends(program)
     assert str(ended.value) == reason
@@ -110,7 +112,7 @@ async def test_the_end_and_the_last_lines_are_reported() -> None:
 
 async def test_a_server_that_ignores_sigterm_is_killed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Although it reads no input."""
-    monkeypatch.setattr(upstream_process, "END_GRACE_S", 0.1)
+    monkeypatch.setattr(program_process, "END_GRACE_S", 0.1)
     pid = tmp_path / "pid"
     program = (
         "import os, signal, sys, time, pathlib\n"

@@ -1,0 +1,145 @@
+"""The settings of hooks, ``[hooks.NAME]`` in toold.toml; documented in docs/hooks.md."""
+
+import re
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal, Self
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic_core import PydanticCustomError
+
+from ..protocol.daemon_address import is_loopback
+from ..protocol.home_directory import expand_home
+from ..sources import Environment, Hosts, HttpUrl, SecretTable, read_keyed_table
+from ..tools import SecretLocation
+
+MAX_HOOKS: Final = 20
+"""Each call asks those that cover it, one after the other."""
+
+HookEvent = Literal["before", "after"]
+"""Before a call starts, and after its tool has returned."""
+
+_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,31}")
+_Globs = Annotated[
+    tuple[Annotated[str, StringConstraints(min_length=1, max_length=200)], ...], Field(min_length=1, max_length=100)
+]
+_Argument = Annotated[str, StringConstraints(max_length=10_000)]
+
+
+class HookSettings(BaseModel):
+    """A program or a server that is asked about calls."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+
+    url: HttpUrl | None = None
+    """The address that gets a POST for each question."""
+    command: Annotated[tuple[_Argument, ...], Field(min_length=1, max_length=200)] | None = None
+    """The program, and its arguments, that gets the questions as lines."""
+    cwd: Path | None = None
+    """The program's working directory: that of toold.toml by default."""
+    env: Environment = {}
+    """The program's variables."""
+    key: SecretTable | None = None
+    """Sent as ``Authorization: Bearer`` to ``url``."""
+    allow_private: Hosts = False
+    """Whether the address of ``url`` may be loopback or private; or the hosts that may."""
+    allow_http: bool = False
+    """Whether ``url`` may be http to a host that is not loopback."""
+    events: Annotated[tuple[HookEvent, ...], Field(min_length=1, max_length=2)] = ("before", "after")
+    tools: _Globs = ("*",)
+    principals: _Globs = ("*",)
+    timeout_s: Annotated[float, Field(gt=0, le=300, allow_inf_nan=False)] = 5.0
+    """How long an answer may take, from the question on."""
+    on_failure: Literal["refuse", "allow"] = "refuse"
+    """What happens to a call if the hook gives no usable answer."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if (self.url is None) == (self.command is None):
+            raise PydanticCustomError("hook", "must have either url or command")
+        if self.url is None and (self.key is not None or self.allow_private is not False or self.allow_http):
+            raise PydanticCustomError("hook", "key, allow_private and allow_http require url")
+        if self.command is None and (self.env or self.cwd is not None):
+            raise PydanticCustomError("hook", "env and cwd require command")
+        if self.command is not None and (not self.command[0] or any("\0" in part for part in self.command)):
+            raise PydanticCustomError("hook", "command must begin with a program, and have no NUL characters")
+        parts = urlsplit(self.url or "")
+        if parts.scheme.lower() == "http" and not is_loopback(parts.hostname or "") and not self.allow_http:
+            message = "url is http to another host, which can be changed on the way; use https, or set allow_http"
+            raise PydanticCustomError("hook", message)
+        return self
+
+    def covers(self, event: HookEvent, tool: str, principal: str) -> bool:
+        """Whether the hook is asked about this event of a call."""
+        return (
+            event in self.events
+            and any(fnmatchcase(tool, glob) for glob in self.tools)
+            and any(fnmatchcase(principal, glob) for glob in self.principals)
+        )
+
+    @property
+    def secrets(self) -> tuple[SecretLocation, ...]:
+        """The locations of its secrets."""
+        variables = (value for value in self.env.values() if isinstance(value, SecretLocation))
+        return (*variables, *(() if self.key is None else (self.key.secret,)))
+
+
+class HookSettingsError(ValueError):
+    """Invalid settings; the message names the hook and the key, never the value."""
+
+
+def read_hooks(tables: object) -> dict[str, HookSettings]:
+    """Return the hooks by name, in the order of the configuration.
+
+    Raises:
+        HookSettingsError: they are invalid.
+    """
+    if not isinstance(tables, Mapping):
+        raise HookSettingsError("must be tables of toold.toml: [hooks.NAME] with url or command")
+    if len(tables) > MAX_HOOKS:
+        raise HookSettingsError(f"there are {len(tables)}, and at most {MAX_HOOKS} are allowed")
+    hooks: dict[str, HookSettings] = {}
+    for name, table in tables.items():
+        if not _NAME.fullmatch(str(name)):
+            raise HookSettingsError("a hook's name is a letter and up to 31 more of A-Z, a-z, 0-9, _ and -")
+        hooks[name] = _read_hook(name, table)
+    return hooks
+
+
+def _read_hook(name: str, table: Any) -> HookSettings:
+    expected = f"[hooks.{name}] with url or command"
+    try:
+        return read_keyed_table(table, HookSettings, HookSettingsError, expected=expected, fields=_fields)
+    except HookSettingsError as error:
+        raise HookSettingsError(f"{name}: {error}") from None
+
+
+def _fields(_: Sequence[str]) -> list[str]:
+    return list(HookSettings.model_fields)
+
+
+def anchored_hooks(tables: object, base: Path) -> object:
+    """Return the tables with relative paths resolved in ``base``; other values are left for validation."""
+    if not isinstance(tables, Mapping):
+        return tables
+    return {name: _anchored(table, base) if isinstance(table, Mapping) else table for name, table in tables.items()}
+
+
+def _anchored(table: Mapping[str, Any], base: Path) -> dict[str, Any]:
+    anchored = dict(table)
+    if "key" in table:
+        anchored["key"] = _with_file(table["key"], base)
+    if isinstance(env := table.get("env"), Mapping):
+        anchored["env"] = {name: _with_file(value, base) for name, value in env.items()}
+    if "command" in table:
+        cwd = table.get("cwd", "")
+        anchored["cwd"] = base / expand_home(cwd) if isinstance(cwd, str) else cwd
+    return anchored
+
+
+def _with_file(value: Any, base: Path) -> Any:
+    if isinstance(value, Mapping) and isinstance(file := value.get("file"), str):
+        return {**value, "file": base / expand_home(file)}
+    return value
