@@ -20,6 +20,7 @@ import pytest
 import structlog
 from hypothesis import settings
 from structlog.dev import ConsoleRenderer, plain_traceback
+from tests.postgres_cluster import ROLES, Cluster, running_cluster
 from toold.daemon.lifecycle import running
 from toold.store import KEY_BYTES, CallRow
 from toold.testing import daemon_under_test
@@ -256,6 +257,14 @@ def row() -> Callable[..., CallRow]:
         return CallRow(**defaults | fields)
 
     return make
+
+
+@pytest.fixture(scope="session")
+def cluster(starts_processes: None) -> Iterator[Cluster]:
+    """A PostgreSQL server with Supabase's roles, for all tests of a worker; skips if pgserver is missing."""
+    with running_cluster() as server:
+        server.sql(ROLES)
+        yield server
 
 
 @pytest.fixture(scope="session")

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Collection, Sequence
 from functools import partial
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -12,6 +13,9 @@ from .run_rows import RunUsage, StoredJob
 from .store_port import Queries, StoreReader
 from .store_rows import CallEnd, CallPause, CallStart, InputDecided, StoredCall, StoredDetachedCall
 from .store_writer import StoreWriter
+
+ADOPTED_AT_ONCE: Final = 1000
+"""The detached calls that one look returns at most."""
 
 
 class CallJournal:
@@ -135,6 +139,17 @@ class CallJournal:
     async def detached_calls(self) -> list[StoredDetachedCall]:
         """Returns the detached calls that have started, have not ended and are not paused; the oldest first."""
         return await self._reader.query_flushed(lambda queries: queries.unfinished_detached())
+
+    async def adopt_detached(
+        self, *, call_id: str | None = None, limit: int = ADOPTED_AT_ONCE
+    ) -> list[StoredDetachedCall]:
+        """Returns detached calls that no process runs, and that this one runs from now on: the oldest that are not
+        paused, or one by its id, which a decision has just continued.
+
+        Raises:
+            NodeFencedError: this node has been declared dead.
+        """
+        return [self._by_unix_time(call) for call in await self._reader.adopt_detached(call_id=call_id, limit=limit)]
 
     async def find_detached(self, call_id: str, principal: str | None) -> StoredDetachedCall | None:
         """Returns a detached call that has not ended; if a principal is given, only its own."""

@@ -12,8 +12,9 @@ from .a2a_task_rows import A2ATaskRow
 from .audit_rows import Values
 from .conversation_rows import ConversationUpdate, SettledConversationCopies
 from .daily_usage import DailyUsage
+from .node_rows import Suspicion
 from .registry_entry_rows import RegistryEntryDeleted, RegistryEntrySaved
-from .store_errors import write_error
+from .store_errors import StoreError, write_error
 from .store_rows import CallEnd, CallPause, CallRow, CallStart, InputDecided, SessionRow, SettledCalls, StoredCall
 from .user_credential_rows import UserCredentialDeleted, UserCredentialRow
 from .vendor_file_rows import VendorFileDeleted, VendorFileUploaded
@@ -69,6 +70,34 @@ class RunResumed(NamedTuple):
     run: str
 
 
+class SessionsReleased(NamedTuple):
+    """This node holds these sessions no longer. Nothing to do if only one process uses the database."""
+
+    session_ids: Sequence[str]
+
+
+class NodeAnnounced(NamedTuple):
+    """What this node tells the other nodes."""
+
+    address: str
+    details: str
+
+
+class NodeDraining(NamedTuple):
+    """This node is stopping."""
+
+
+class NodeLeft(NamedTuple):
+    """This node ends: others may hold its sessions."""
+
+
+class NodeBuried(NamedTuple):
+    """A node may be dead: settle what it leaves."""
+
+    epoch: str
+    suspicion: Suspicion
+
+
 class DaemonRestarted(NamedTuple):
     """The daemon starts: calls without a stored session can be deleted, and runs have ended unless they resume."""
 
@@ -89,6 +118,11 @@ Entry = (
     | CallPause
     | InputDecided
     | DaemonRestarted
+    | SessionsReleased
+    | NodeAnnounced
+    | NodeDraining
+    | NodeLeft
+    | NodeBuried
     | ConversationUpdate
     | SettledConversationCopies
     | A2ATaskRow
@@ -120,8 +154,18 @@ class CommitItem:
 
     def fail(self, reason: str) -> None:
         """Fails the future, if there is one."""
+        self.fail_with(write_error(reason))
+
+    def fail_with(self, error: StoreError) -> None:
+        """Fails the future, if there is one, with this error."""
         if self.done:
-            self.done.set_exception(write_error(reason))
+            self.done.set_exception(error)
+            self.done = None
+
+    def succeed(self) -> None:
+        """Resolves the future, if there is one."""
+        if self.done:
+            self.done.set_result(self.accepted)
             self.done = None
 
     @property

@@ -60,6 +60,21 @@ class GroupCommitter(abc.ABC):
         self.opened.set_running_or_notify_cancel()  # a cancelled wait must not cancel it
 
     @property
+    def uncommitted(self) -> int:
+        """The number of items that were added and are not committed."""
+        return len(self.group)
+
+    def awaits(self, entry: Entry) -> bool:  # noqa: ARG002 - for the databases that await some
+        """Whether a caller waits for this entry as long as writes fail, because nothing may be told before it is
+        written. Otherwise the wait fails.
+        """
+        return False
+
+    def idle_s(self) -> float:
+        """Returns the seconds after which ``attempt`` is due although nothing was added."""
+        return max(0.0, self.retention_due - time.monotonic())
+
+    @property
     @abc.abstractmethod
     def chain(self) -> str:
         """The name of the audit chain."""
@@ -76,7 +91,11 @@ class GroupCommitter(abc.ABC):
         self.retention_due = 0.0  # if the other thread sets it at the same moment, retention runs within the hour
 
     def add(self, item: CommitItem) -> None:
-        """Adds an item to the next commit: builds its audit row and releases its arguments."""
+        """Adds an item to the next commit."""
+        self.group.append(self.prepared(item))
+
+    def prepared(self, item: CommitItem) -> CommitItem:
+        """Returns the item with its audit row, without the arguments, and with times of the store's clock."""
         match item.entry:
             case CallRow() as row:
                 item.row, item.entry = audit_values(row, self._reduced(row)), None
@@ -92,7 +111,7 @@ class GroupCommitter(abc.ABC):
             item.daily_usage = by_day(item.entry.row, item.entry.usage_by_model, item.entry.at)
         if item.entry is not None:
             item.entry = self._by_store_clock(item.entry)
-        self.group.append(item)
+        return item
 
     @abc.abstractmethod
     def attempt(self) -> None:
@@ -108,9 +127,14 @@ class GroupCommitter(abc.ABC):
             event = "database writes fail; local calls run without audit rows, other calls are refused"
             _log.error(event, reason=self._with_remedy(error), exc_info=exc_info)
         self.problem = self._reason(error)
+        kept = []
         for item in self.group:
-            item.fail(self.problem)
-        self.group = [item for item in self.group if not isinstance(item.entry, NOT_RETRIED)]
+            awaited = item.entry is not None and self.awaits(item.entry)
+            if not awaited:
+                item.fail(self.problem)
+            if awaited or not isinstance(item.entry, NOT_RETRIED):
+                kept.append(item)
+        self.group = kept
 
     def succeed(self) -> None:
         """Records that the group was committed."""

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from .commit_entries import ResultsAcknowledged, SessionClosed, SessionsSeen
+from .commit_entries import ResultsAcknowledged, SessionClosed, SessionsReleased, SessionsSeen
 from .store_port import StoreReader
 from .store_rows import SessionRow, StoredCall, StoredCallState, StoredSession
 from .store_writer import StoreWriter
@@ -37,13 +37,21 @@ class SessionStore:
         """Deletes a session that cannot be resumed, and its calls; running calls are deleted when they end."""
         self._writer.enqueue_optional(SessionClosed(session_id))
 
+    def release(self, session_ids: Sequence[str]) -> None:
+        """This process holds these sessions no longer; they stay stored. It is never dropped."""
+        self._writer.enqueue(SessionsReleased(session_ids))
+
     async def find_by_key_hash(self, key_hash: bytes) -> StoredSession | None:
-        """Returns the session with this hash of a resume key, with its ended calls, and marks it as seen.
+        """Returns the session with this hash of a resume key, with its ended calls, and marks it as seen. From now on
+        this process holds it.
 
         It has its last 4,096 calls at most, and local calls only as long as their results are stored.
+
+        Raises:
+            SessionHeldError: another node of the database holds it.
+            NodeFencedError: this node has been declared dead.
         """
-        since = self._results_since()
-        stored = await self._reader.query_flushed(lambda queries: queries.load_session(key_hash, results_since=since))
+        stored = await self._reader.claim_session(key_hash, results_since=self._results_since())
         if stored is None:
             return None
         self.mark_seen([stored.row.id])

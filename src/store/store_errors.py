@@ -12,6 +12,13 @@ class StoreError(Exception):
         """The write failed because the disk is full; a later attempt may succeed."""
 
 
+class NodeFencedError(StoreError):
+    """Another node has declared this one dead, or the database has lost commits of it: the process must end."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"this node must end: {reason}", reason)
+
+
 def write_error(reason: str) -> StoreError:
     """The error of an awaited write."""
     return StoreError(f"the database cannot be written ({reason})", reason)

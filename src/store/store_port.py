@@ -270,5 +270,24 @@ class StoreReader(Protocol):
             StoreError: the database cannot be read.
         """
 
+    async def claim_session(self, key_hash: bytes, *, results_since: float) -> StoredSession | None:
+        """Returns a session by its key, as ``SessionQueries.load_session`` does, after all earlier entries have been
+        committed. From now on this process holds it: other nodes of the same database get an error.
+
+        Raises:
+            SessionHeldError: another node holds it.
+            NodeFencedError: this node has been declared dead.
+            StoreError: the database cannot be read.
+        """
+
+    async def adopt_detached(self, *, call_id: str | None = None, limit: int) -> list[StoredDetachedCall]:
+        """Returns detached calls that no node runs and that this one has to run from now on, after all earlier entries
+        have been committed: the oldest that are not paused, or one by its id.
+
+        Raises:
+            NodeFencedError: this node has been declared dead.
+            StoreError: the database cannot be read.
+        """
+
     async def close(self) -> None:
         """Closes the connection. A read that is still running after 1 s is abandoned."""

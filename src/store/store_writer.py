@@ -100,7 +100,7 @@ class StoreWriter:
     @property
     def queued(self) -> int:
         """Entries accepted and not yet committed."""
-        return len(self._queue) + len(self._committer.group)
+        return len(self._queue) + self._committer.uncommitted
 
     # --- on the event loop's thread ----------------------------------------------------------------------------------
 
@@ -131,19 +131,21 @@ class StoreWriter:
         ``soon``, the commit waits up to ``GROUP_WINDOW_S`` for other entries.
 
         The future raises StoreError if the write fails. The ends of calls, conversation updates and owners of vendor
-        files are then written as soon as writes succeed again; other entries are not written, now or later.
+        files are then written as soon as writes succeed again; other entries are not written, now or later. If the
+        committer ``awaits`` an entry, its future stays pending instead.
         """
         if isinstance(entry, CallEnd):
             entry = msgspec.structs.replace(entry, row=self._bounded(entry.row))
         if self._stopping:
             return _failed("the store is closed")
-        if self.problem:
+        if self.problem and not self._committer.awaits(entry):
             if isinstance(entry, CallEnd) and entry.unstarted is not None:  # follows from no accepted entry
                 self.enqueue_optional(entry)
             elif isinstance(entry, CallEnd | ConversationUpdate | VendorFileUploaded):
                 self.enqueue(entry)
             return _failed(self.problem)
-        if isinstance(entry, CallStart) and self.queued >= MAX_QUEUED:
+        unstarted = isinstance(entry, CallEnd) and entry.unstarted is not None
+        if (isinstance(entry, CallStart) or (unstarted and self.problem)) and self.queued >= MAX_QUEUED:
             return _failed("too many writes are queued")
         done = concurrent.futures.Future[bool]()
         done.set_running_or_notify_cancel()
@@ -198,7 +200,7 @@ class StoreWriter:
     def _run(self) -> None:
         while not self._stopping or self._queue:
             if not self._committer.group and not self.problem:
-                self._wake.wait(max(0.0, self._committer.retention_due - time.monotonic()))
+                self._wake.wait(self._committer.idle_s())
             self._flush_requested.wait(RETRY_S if self.problem else GROUP_WINDOW_S)
             # Cleared before the queue is read: entries that arrive meanwhile set them again.
             self._flush_requested.clear()

@@ -7,7 +7,8 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.postgres.conftest import GRANTS, ROLES, ROOT, Cluster, Database, Gateway, PostgREST, key_of
+from tests.postgres.conftest import GRANTS, ROOT, Database, Gateway, PostgREST, key_of
+from tests.postgres_cluster import ROLES, Cluster
 
 
 class ProjectError(Exception):

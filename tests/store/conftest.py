@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.postgres_cluster import Cluster
+from tests.store.postgres_databases import PostgresDatabase, migrated_template, new_database
 from tests.store.sqlite.committer_steps import OpenCommitter
 from toold.protocol.tool_call import ModelUsage
 from toold.store import CallEnd, CallRow, CallStart, Retention, SessionRow, Store, StoredCall, open_sqlite_store
@@ -101,3 +103,16 @@ def committer(open_committer: OpenCommitter) -> Iterator[SqliteCommitter]:
     committer = open_committer()
     yield committer
     committer.close()
+
+
+@pytest.fixture(scope="session")
+def postgres_template(cluster: Cluster) -> str:
+    """A migrated database of the cluster, of which tests get copies."""
+    return migrated_template(cluster)
+
+
+@pytest.fixture
+def postgres_database(cluster: Cluster, postgres_template: str) -> Iterator[PostgresDatabase]:
+    """A migrated database without rows."""
+    with new_database(cluster, postgres_template) as database:
+        yield database

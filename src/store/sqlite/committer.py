@@ -174,8 +174,7 @@ class SqliteCommitter(GroupCommitter):
             len(item.entry.copies) for item in entered if isinstance(item.entry, ConversationUpdate)
         )
         for item in entered:
-            if item.done:
-                item.done.set_result(item.accepted)
+            item.succeed()
 
     def _commit_one_by_one(self, connection: sqlite3.Connection) -> None:
         """Commits items one by one, because one of them fails its group, and skips that one."""

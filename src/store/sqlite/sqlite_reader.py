@@ -12,6 +12,7 @@ import structlog
 
 from ..store_errors import StoreError
 from ..store_port import Queries
+from ..store_rows import StoredDetachedCall, StoredSession
 from .sqlite_queries import SqliteQueries
 from .store_schema import DAMAGE_REMEDY, is_damaged, open_for_reading
 
@@ -53,6 +54,25 @@ class SqliteReader:
         """
         await asyncio.wrap_future(self._flush())
         return await self.query(ask)
+
+    async def claim_session(self, key_hash: bytes, *, results_since: float) -> StoredSession | None:
+        """Returns a session by its key. This process holds all of them.
+
+        Raises:
+            StoreError: the database cannot be read.
+        """
+        return await self.query_flushed(lambda queries: queries.load_session(key_hash, results_since=results_since))
+
+    async def adopt_detached(self, *, call_id: str | None = None, limit: int) -> list[StoredDetachedCall]:
+        """Returns the oldest detached calls that are not paused, or one by its id. For the start, when none runs.
+
+        Raises:
+            StoreError: the database cannot be read.
+        """
+        if call_id is None:
+            return (await self.query_flushed(lambda queries: queries.unfinished_detached()))[:limit]
+        stored = await self.query_flushed(lambda queries: queries.find_detached(call_id))
+        return [] if stored is None else [stored]
 
     async def close(self) -> None:
         """Closes the connection. A read that is still running after 1 s is abandoned."""

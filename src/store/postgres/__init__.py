@@ -1,0 +1,1 @@
+"""The store on a PostgreSQL database, for several nodes. Needs the extra ``postgres``. All its SQL is here."""

@@ -1,0 +1,101 @@
+"""The start of a node: whether the database is its service's, and whether its name is free."""
+
+import time
+from collections.abc import Callable
+from typing import Any, Final
+
+import psycopg
+import structlog
+
+from ..node_lease import HEARTBEATS, NodeLease
+from ..node_rows import NodeRow
+from ..store_errors import StoreError
+from . import pg_node_sql
+from .pg_connection import shown_address
+
+Connection = psycopg.Connection[tuple[Any, ...]]
+
+_LOOK_S: Final = 0.1
+_WATCHED_HEARTBEATS: Final = 2
+"""How many heartbeats of a node have to be missing until a process with its name takes it for ended."""
+
+_log = structlog.get_logger(__name__)
+
+
+class NodeNameTakenError(StoreError):
+    """A node with this name is running."""
+
+    def __init__(self, node: NodeRow) -> None:
+        where = f" at {node.address}" if node.address else ""
+        super().__init__(
+            f"a node with the name {node.name!r} is running{where}: give each node its own `node_name`",
+            "a node with the same name is running",
+        )
+
+
+def register_node(
+    connection: Connection,
+    address: str,
+    *,
+    epoch: str,
+    name: str,
+    lease: NodeLease,
+    chain: str,
+    listens: Callable[[str], bool] | None,
+) -> list[NodeRow]:
+    """Adds the row of a starting node, still without its name. Returns the nodes that had the name and have ended
+    without leaving, which the caller buries.
+
+    A node that has the name is watched until its lease ends, or, unless it is draining, until it has missed two
+    heartbeats. ``listens``: whether something accepts connections at the address that a node announced; this is faster.
+
+    Raises:
+        NodeNameTakenError: a node with this name is running.
+        StoreError: the database belongs to another service.
+        psycopg.Error: the database cannot be read or written.
+    """
+    _require_chain(connection, address, chain)
+    predecessors = pg_node_sql.alive_with_name(connection, name)
+    for predecessor in predecessors:
+        if (
+            predecessor.state == "live"
+            and listens is not None
+            and predecessor.address
+            and not listens(predecessor.address)
+        ):
+            continue
+        _require_ended(connection, predecessor)
+    pg_node_sql.insert(connection, epoch, lease.lease_s)
+    return predecessors
+
+
+def _require_chain(connection: Connection, address: str, chain: str) -> None:
+    """All nodes of a service sign the audit with the same key, which is deployed to each of them."""
+    connection.execute("UPDATE store SET chain = %s WHERE chain IS NULL", (chain,))
+    row = connection.execute("SELECT chain FROM store").fetchone()
+    if row is None or row[0] != chain:
+        raise StoreError(
+            f"the database {shown_address(address)} belongs to another service: its nodes sign the audit with another "
+            "audit.key. Copy audit.key from the state folder of one of its nodes, or use another database",
+            "the database belongs to another service",
+        )
+
+
+def _require_ended(connection: Connection, predecessor: NodeRow) -> None:
+    before = pg_node_sql.commits(connection, predecessor.epoch)
+    row = connection.execute("SELECT lease_s FROM node WHERE epoch = %s", (predecessor.epoch,)).fetchone()
+    if before is None or row is None:
+        return
+    watched_s = predecessor.left_s
+    if predecessor.state == "live":
+        watched_s = min(float(row[0]) / HEARTBEATS * _WATCHED_HEARTBEATS, watched_s)
+    if watched_s > 0:
+        _log.info("waiting: a node with the same name has not left", name=predecessor.name, at_most_s=watched_s)
+    deadline = time.monotonic() + watched_s
+    while time.monotonic() < deadline:
+        time.sleep(_LOOK_S)
+        now = pg_node_sql.commits(connection, predecessor.epoch)
+        if now is None or now[1]:
+            return
+        if now[0] > before[0]:
+            raise NodeNameTakenError(predecessor)

@@ -1,0 +1,38 @@
+"""Python's values as parameters of PostgreSQL: columns of arrays, and texts without NUL."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+import psycopg
+
+_ESCAPE: Final = "\x01"
+
+
+def pg_text(text: str) -> str:
+    """Returns a text without NUL characters, which PostgreSQL refuses; different texts stay different. Most texts are
+    returned unchanged.
+    """
+    if "\0" not in text and _ESCAPE not in text:
+        return text
+    return text.replace(_ESCAPE, "\x01\x01").replace("\0", "\x01\x02")
+
+
+def text_of(stored: str) -> str:
+    """Returns the text from which ``pg_text`` made this one."""
+    if _ESCAPE not in stored:
+        return stored
+    return stored.replace("\x01\x01", "\x01E").replace("\x01\x02", "\0").replace("\x01E", _ESCAPE)
+
+
+def arrays(rows: Sequence[Sequence[Any]]) -> list[list[Any]]:
+    """Returns the columns of rows, for ``unnest``. At least one row."""
+    return [list(column) for column in zip(*rows, strict=True)]
+
+
+def asked(
+    connection: psycopg.Connection[tuple[Any, ...]], statement: str, values: Mapping[str, Any]
+) -> Iterable[Sequence[Any]]:
+    """Returns the rows of a statement with named values, in which texts are escaped both ways."""
+    stored = {name: pg_text(value) if isinstance(value, str) else value for name, value in values.items()}
+    rows = connection.execute(statement.encode(), stored)
+    return [[text_of(value) if isinstance(value, str) else value for value in row] for row in rows]

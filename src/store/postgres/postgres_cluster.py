@@ -1,0 +1,60 @@
+"""The nodes of a database, for one of them (``ClusterPort``)."""
+
+import asyncio
+from collections.abc import Callable
+
+from ..commit_entries import NodeAnnounced, NodeBuried, NodeDraining, NodeLeft
+from ..node_lease import NodeLease
+from ..node_rows import NodeRow, Suspicion
+from ..store_writer import StoreWriter
+from . import pg_node_sql
+from .postgres_committer import PostgresCommitter
+from .postgres_reader import PostgresReader
+
+
+class PostgresCluster:
+    """Writes by the queue of the store's writer, so in order with everything else, and fenced."""
+
+    def __init__(self, committer: PostgresCommitter, writer: StoreWriter, reader: PostgresReader) -> None:
+        self._committer = committer
+        self._writer = writer
+        self._reader = reader
+
+    @property
+    def epoch(self) -> str:
+        """This process; the ids of its calls begin with it."""
+        return self._committer.epoch
+
+    @property
+    def lease(self) -> NodeLease:
+        """The lease of this node, as far as this process may count on it."""
+        return self._committer.lease
+
+    @property
+    def on_fenced(self) -> Callable[[str], None]:
+        """Called on the writer's thread, with the reason, before anything of a refused commit is reported."""
+        return self._committer.on_fenced
+
+    @on_fenced.setter
+    def on_fenced(self, call: Callable[[str], None]) -> None:
+        self._committer.on_fenced = call
+
+    async def announce(self, address: str, details: str) -> None:
+        """Stores how the other nodes reach this one, and what it is."""
+        await asyncio.wrap_future(self._writer.commit(NodeAnnounced(address, details)))
+
+    async def nodes(self) -> list[NodeRow]:
+        """Returns the nodes that live, those that drain, and those that died within the last hour."""
+        return await self._reader.run(pg_node_sql.list_nodes)
+
+    async def bury(self, epoch: str, suspicion: Suspicion) -> bool:
+        """Declares a node dead if ``may_bury`` permits it, and settles what it leaves. Returns whether it is dead."""
+        return await asyncio.wrap_future(self._writer.commit(NodeBuried(epoch, suspicion)))
+
+    async def drain(self) -> None:
+        """Stores that this node is about to stop: it is not buried although its port closes."""
+        await asyncio.wrap_future(self._writer.commit(NodeDraining()))
+
+    async def leave(self) -> None:
+        """Releases all sessions of this node and ends its lease, in one commit after all earlier ones."""
+        await asyncio.wrap_future(self._writer.commit(NodeLeft()))

@@ -1,0 +1,410 @@
+"""Commits the entries of one node to PostgreSQL: the work of the writer's thread, except for waiting.
+
+Each commit has a number, renews the node's lease, and fails if another node has declared this one dead. If the
+connection is lost during a commit, nobody knows whether it was made: the same group is sent again under its number,
+which the database refuses if it was. Nothing is reported before that is certain.
+"""
+
+import contextlib
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import psycopg
+import structlog
+
+from ..audit_chain import ChainSigner
+from ..commit_entries import (
+    CommitItem,
+    Entry,
+    LocalResults,
+    NodeAnnounced,
+    NodeBuried,
+    NodeDraining,
+    NodeLeft,
+    SessionsReleased,
+)
+from ..conversation_rows import ConversationUpdate
+from ..group_committer import Content, GroupCommitter
+from ..node_lease import NodeLease, boot_time
+from ..retention import Retention
+from ..store_clock import StoreClock
+from ..store_errors import NodeFencedError, StoreError
+from ..store_rows import CallEnd, SessionRow
+from ..vendor_file_rows import VendorFileUploaded
+from . import pg_interrupted_sql, pg_journal_sql, pg_node_sql, pg_run_sql, pg_session_sql
+from .pg_commit_group import GroupWrite, decided_items, keys_of_decided
+from .pg_connection import connect_to_postgres, reason_of, shown_address
+from .pg_node_start import register_node
+from .pg_schema import require_schema
+
+Connection = psycopg.Connection[tuple[Any, ...]]
+
+DEAD: Final = "TLD01"
+COMMIT_MISSING: Final = "TLD02"
+COMMITTED_BEFORE: Final = "TLD03"
+"""The SQLSTATEs of the function ``renew_lease``."""
+
+_AWAITED: Final = (
+    CallEnd
+    | LocalResults
+    | SessionRow
+    | SessionsReleased
+    | ConversationUpdate
+    | VendorFileUploaded
+    | NodeAnnounced
+    | NodeDraining
+    | NodeLeft
+    | NodeBuried
+)
+"""Entries whose callers wait while the database is away. Callers of others are told at once that it is not written."""
+_DATA_ERRORS: Final = (psycopg.DataError, psycopg.IntegrityError, psycopg.ProgrammingError, psycopg.NotSupportedError)
+"""Errors of one entry, which a later attempt does not mend."""
+
+_log = structlog.get_logger(__name__)
+
+
+class PostgresCommitter(GroupCommitter):
+    """Commits as one node. Used by one thread at a time.
+
+    ``on_fenced`` is called once, on this thread, with the reason, before anything of the refused commit is reported.
+
+    Raises:
+        StoreError: the database cannot be used; the message says why and what to do.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        *,
+        epoch: str,
+        node_name: str,
+        lease: NodeLease,
+        content: Content,
+        retention: Retention,
+        key: bytes,
+        on_fenced: Callable[[str], None],
+        listens: Callable[[str], bool] | None = None,
+    ) -> None:
+        super().__init__(content=content, retention=retention)
+        self._address = address
+        self.epoch: Final = epoch
+        self.lease: Final = lease
+        self.on_fenced = on_fenced
+        self._name = node_name
+        self._signer = ChainSigner(key)
+        self._number = 0  # of the last commit
+        self._sent: list[CommitItem] = []  # sent under the next number; whether it was committed is unknown
+        self._sent_at = boot_time()
+        self._ended: str | None = None  # why this node commits nothing any more
+        connection = self._connect()
+        try:
+            require_schema(connection, address)
+            predecessors = register_node(
+                connection, address, epoch=epoch, name=node_name, lease=lease, chain=self.chain, listens=listens
+            )
+            self._connection: Connection = connection
+            self._commit_items(connection, [])  # sets the clock
+            for predecessor in predecessors:
+                self._bury(connection, CommitItem(NodeBuried(predecessor.epoch, "replaced")))
+            self._take_name(connection)
+        except psycopg.Error as error:
+            connection.close()
+            raise StoreError(
+                f"the database {shown_address(address)} cannot be used ({reason_of(error)})", reason_of(error)
+            ) from None
+        except BaseException:
+            connection.close()
+            raise
+        self.opened.set_result(None)
+
+    @property
+    def chain(self) -> str:
+        """The name of the audit chain's key."""
+        return self._signer.chain
+
+    @property
+    def uncommitted(self) -> int:
+        """The number of items that were added and are not certainly committed."""
+        return len(self.group) + len(self._sent)
+
+    def awaits(self, entry: Entry) -> bool:
+        """Whether a caller waits for this entry as long as the database is away."""
+        return self._ended is None and isinstance(entry, _AWAITED)
+
+    def idle_s(self) -> float:
+        """Returns the seconds until the next heartbeat or retention run."""
+        heartbeat_s = max(0.0, self.lease.heartbeat_due(self._sent_at) - boot_time())
+        return heartbeat_s if self._ended is None else 3600.0
+
+    def attempt(self) -> None:
+        """Commits the added items, or a heartbeat. If that fails, sets ``problem``."""
+        if self._ended is not None:
+            self._refuse_all(self._ended)
+            return
+        try:
+            connection = self._usable_connection()
+            self._commit_queued(connection)
+            self.succeed()
+        except (psycopg.Error, StoreError, OSError) as error:
+            self.fail(error)
+
+    def close(self) -> None:
+        """Leaves the cluster if the database answers, and closes the connection."""
+        if self._ended is None and not self.problem and not self.uncommitted:
+            self.add(CommitItem(NodeLeft()))
+            self.attempt()
+        with contextlib.suppress(psycopg.Error):
+            self._connection.close()
+
+    def fail(self, error: Exception, *, exc_info: bool = False) -> None:
+        """Fails the items that were certainly not written and whose callers do not wait; the rest is tried again."""
+        if isinstance(error, NodeFencedError):
+            self._end(error.reason)
+            return
+        super().fail(error, exc_info=exc_info)
+
+    # --- the connection ----------------------------------------------------------------------------------------------
+
+    def _connect(self) -> Connection:
+        name = f"toold {self._name} writer"
+        return connect_to_postgres(self._address, name=name, lost_after_s=self.lease.lease_s, node=self.epoch)
+
+    def _usable_connection(self) -> Connection:
+        if self._connection.closed:
+            self._connection = self._connect()
+        return self._connection
+
+    def _take_name(self, connection: Connection) -> None:
+        try:
+            pg_node_sql.set_name(connection, self.epoch, self._name)
+        except psycopg.errors.UniqueViolation:
+            raise StoreError(
+                f"another node with the name {self._name!r} has just started: give each node its own `node_name`",
+                "another node has the same name",
+            ) from None
+
+    # --- commits -----------------------------------------------------------------------------------------------------
+
+    def _commit_queued(self, connection: Connection) -> None:
+        if self._sent:
+            self._commit_sent(connection)
+        elif not self.group:
+            self._commit_items(connection, [])
+            return
+        while self.group:
+            # Settling what a node leaves needs what is stored, so it is a transaction of its own.
+            alone = isinstance(self.group[0].entry, NodeBuried | NodeLeft)
+            count = 1 if alone else len(list(itertools.takewhile(_is_ordinary, self.group)))
+            self._sent, self.group = self.group[:count], self.group[count:]
+            self._commit_sent(connection)
+
+    def _commit_sent(self, connection: Connection) -> None:
+        """Commits the items of ``_sent``. They stay there if nobody knows whether they were committed."""
+        items = self._sent
+        try:
+            if isinstance(items[0].entry, NodeBuried | NodeLeft):
+                self._bury(connection, items[0])
+                over = []
+            else:
+                over = self._commit_items(connection, items)
+        except NodeFencedError:
+            raise
+        except Exception as error:
+            if _is_lost(connection, error):
+                connection.close()
+                raise
+            self._roll_back(connection)
+            if not isinstance(error, _DATA_ERRORS) and isinstance(error, psycopg.Error | OSError):
+                self._sent, self.group = [], [*items, *self.group]  # certainly not written
+                raise
+            self._commit_one_by_one(connection, error)
+            return
+        self._sent = []
+        for principal, excess, unfinished_excess in over:
+            with connection.transaction():
+                pg_journal_sql.delete_oldest_results(connection, principal, excess, unfinished_excess)
+
+    def _commit_one_by_one(self, connection: Connection, error: Exception) -> None:
+        """Commits the sent items one by one, because one of them fails its group, and skips that one."""
+        alone = len(self._sent) == 1
+        rest, self._sent = self._sent, []
+        while rest:
+            item = rest.pop(0)
+            if alone:
+                self._give_up(item, error)
+                continue
+            self._sent, self.group = [item], [*rest, *self.group]
+            count = len(rest)
+            self._commit_sent(connection)
+            rest, self.group = self.group[:count], self.group[count:]
+
+    def _give_up(self, item: CommitItem, error: Exception) -> None:
+        reason = reason_of(error) if isinstance(error, psycopg.Error) else str(error)
+        _log.warning("entry cannot be stored", reason=reason)
+        if item.row is not None:
+            self.unwritable_rows += 1
+            item.row = None
+            if item.entry is not None:  # its end matters more than its audit row
+                self.group.insert(0, item)
+                return
+        item.fail("the entry cannot be stored")
+
+    def _commit_items(self, connection: Connection, items: Sequence[CommitItem]) -> list[tuple[str, int, int]]:
+        """Commits items in one transaction and reports them. Returns the principals whose results exceed a limit."""
+        write = GroupWrite(
+            connection,
+            self.epoch,
+            self._number + 1,
+            results_bytes=self.retention.results_bytes,
+            unfinished_bytes=self.retention.unfinished_bytes,
+        )
+        sent_at = boot_time()
+        try:
+            with connection.pipeline():
+                connection.execute("BEGIN")
+                renewed = pg_node_sql.renew(connection, self.epoch, self._number + 1)
+                write.write(items)
+                connection.execute("COMMIT")
+        except psycopg.Error as error:
+            if self._was_committed(connection, error):
+                self._resolve_earlier(connection, items)
+                return []
+            raise
+        write.set_accepted()
+        self._committed(renewed, sent_at)
+        self._report(items)
+        return write.over_limits()
+
+    def _was_committed(self, connection: Connection, error: psycopg.Error) -> bool:
+        """Whether the commit that failed was made before its connection was lost.
+
+        Raises:
+            NodeFencedError: this node is dead, or the database has lost commits of it.
+        """
+        if error.sqlstate not in {DEAD, COMMIT_MISSING, COMMITTED_BEFORE}:
+            return False
+        self._roll_back(connection)
+        if error.sqlstate == DEAD:
+            raise NodeFencedError("another node has declared this one dead")
+        if error.sqlstate == COMMIT_MISSING:
+            raise NodeFencedError(
+                f"the database has lost acknowledged commits of this node ({reason_of(error)}): was it failed over "
+                "to a standby that is not synchronous?"
+            )
+        return True
+
+    def _resolve_earlier(self, connection: Connection, items: Sequence[CommitItem]) -> None:
+        """The group was committed before its connection was lost: asks what it has written."""
+        decided = keys_of_decided(items)
+        written = pg_journal_sql.written(connection, list(decided), self.epoch, self._number + 1)
+        self._number += 1
+        for item, key in decided_items(items):
+            item.accepted = key in written and decided[key] is item
+        _log.info("a commit had reached the database before the connection was lost", commit=self._number)
+        self._report(items)
+
+    def _committed(self, renewed: psycopg.Cursor[tuple[Any, ...]], sent_at: float) -> None:
+        self._number += 1
+        self._sent_at = sent_at
+        self.lease.renewed(sent_at)
+        row = renewed.fetchone()
+        if row is not None:
+            self.clock = StoreClock(float(row[0]))
+
+    def _report(self, items: Sequence[CommitItem]) -> None:
+        self.rows_written += sum(item.row is not None for item in items)
+        for item in items:
+            if isinstance(item.entry, ConversationUpdate):
+                self.copy_changes += len(item.entry.copies)
+            item.succeed()
+
+    # --- the death of a node -----------------------------------------------------------------------------------------
+
+    def _bury(self, connection: Connection, item: CommitItem) -> None:
+        """Declares a node dead, this one if it leaves, and settles what it leaves, in one transaction."""
+        sent_at = boot_time()
+        epoch = item.entry.epoch if isinstance(item.entry, NodeBuried) else self.epoch
+        try:
+            connection.execute("BEGIN")
+            renewed = pg_node_sql.renew(connection, self.epoch, self._number + 1)
+            if self._mark_dead(connection, item):
+                item.accepted = True
+                calls = self._settle(connection, epoch)
+                _log.warning("a node is dead", epoch=epoch, interrupted_calls=calls)
+            else:
+                item.accepted = pg_node_sql.is_dead(connection, epoch)
+            connection.execute("COMMIT")
+        except psycopg.Error as error:
+            if not self._was_committed(connection, error):
+                raise
+            item.accepted = pg_node_sql.is_dead(connection, epoch)
+            self._number += 1
+        else:
+            self._committed(renewed, sent_at)
+        if isinstance(item.entry, NodeLeft):
+            self._ended = "this node has left the cluster"
+        item.succeed()
+
+    def _mark_dead(self, connection: Connection, item: CommitItem) -> bool:
+        if isinstance(item.entry, NodeBuried):
+            return pg_node_sql.mark_dead(connection, item.entry.epoch, item.entry.suspicion)
+        pg_node_sql.leave(connection, self.epoch)
+        return True
+
+    def _settle(self, connection: Connection, epoch: str) -> int:
+        now, unix_time = self.clock.now(), self.clock.unix_time
+        calls = pg_interrupted_sql.interrupted_calls(connection, epoch, now, unix_time=unix_time)
+        write = GroupWrite(
+            connection,
+            self.epoch,
+            self._number + 1,
+            results_bytes=self.retention.results_bytes,
+            unfinished_bytes=self.retention.unfinished_bytes,
+        )
+        lost = sum(call.row is None for call in calls)
+        if lost:
+            _log.error("audit rows of interrupted calls lost; they cannot be decoded", rows=lost)
+            self.unwritable_rows += lost
+        write.write([self.prepared(CommitItem(call)) for call in calls])
+        pg_interrupted_sql.release_detached(connection, epoch)
+        pg_run_sql.finish_of_node(connection, epoch)
+        pg_session_sql.release_of_node(connection, epoch)
+        pg_node_sql.fold_kept(connection, epoch)
+        return len(calls)
+
+    # --- failures ----------------------------------------------------------------------------------------------------
+
+    def _roll_back(self, connection: Connection) -> None:
+        with contextlib.suppress(psycopg.Error):
+            connection.rollback()
+
+    def _end(self, reason: str) -> None:
+        """This node must end: nothing of it may be reported to its clients."""
+        self._ended = self.problem = reason
+        self.lease.fence(reason)
+        _log.error("this node is fenced: the process ends", reason=reason)
+        self.on_fenced(reason)
+        self._refuse_all(reason)
+
+    def _refuse_all(self, reason: str) -> None:
+        for item in (*self._sent, *self.group):
+            item.fail_with(NodeFencedError(reason))
+        self._sent, self.group = [], []
+
+    def _reason(self, error: Exception) -> str:
+        if isinstance(error, StoreError):
+            return error.reason
+        return reason_of(error) if isinstance(error, psycopg.Error) else type(error).__name__
+
+
+def _is_ordinary(item: CommitItem) -> bool:
+    return not isinstance(item.entry, NodeBuried | NodeLeft)
+
+
+def _is_lost(connection: Connection, error: Exception) -> bool:
+    """Whether the connection was lost, so that nobody knows what became of a commit."""
+    if connection.closed:
+        return True
+    state = error.sqlstate if isinstance(error, psycopg.Error) else None
+    return state is not None and state.startswith(("08", "57P"))

@@ -1,0 +1,177 @@
+"""Reads of a PostgreSQL database: a few threads, each with a connection of its own, concurrent with the writer.
+
+A question that was cut off by a lost connection is asked again once. What changes who holds a session or runs a call is
+done here too, in a transaction that a dead node cannot commit.
+"""
+
+import asyncio
+import concurrent.futures
+import contextlib
+import threading
+from collections.abc import Callable
+from typing import Any, Final, TypeVar, cast
+
+import psycopg
+import structlog
+
+from ..node_rows import NodeRow, SessionHeldError
+from ..store_errors import NodeFencedError, StoreError
+from ..store_port import Queries
+from ..store_rows import StoredDetachedCall, StoredSession
+from . import pg_detached_sql, pg_node_sql, pg_session_sql
+from .pg_connection import connect_to_postgres, reason_of
+from .pg_queries import PostgresQueries
+
+Connection = psycopg.Connection[tuple[Any, ...]]
+
+READER_THREADS: Final = 2
+"""The connections of a node besides the writer's."""
+_CLOSE_TIMEOUT_S: Final = 1.0
+"""How long a hanging read may delay the daemon's shutdown."""
+
+T = TypeVar("T")
+
+_log = structlog.get_logger(__name__)
+
+
+class PostgresReader:
+    """Threads with connections, which they open with their first question.
+
+    ``flush`` is the writer's: its future resolves once all earlier entries have been committed. ``check_lease`` makes
+    the writer commit, so that it finds out that this node is dead.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        *,
+        epoch: str,
+        node_name: str,
+        lease_s: float,
+        flush: Callable[[], concurrent.futures.Future[None]],
+        check_lease: Callable[[], object],
+    ) -> None:
+        self._address = address
+        self._epoch = epoch
+        self._name = f"toold {node_name} reader"
+        self._lease_s = lease_s
+        self._flush = flush
+        self._check_lease = check_lease
+        self._threads = concurrent.futures.ThreadPoolExecutor(READER_THREADS, thread_name_prefix="store-reader")
+        self._own = threading.local()
+        self._connections: list[Connection] = []
+        self.damage: str | None = None
+        """Always None: PostgreSQL checks its files itself."""
+
+    async def query(self, ask: Callable[[Queries], T]) -> T:
+        """Asks a question. It may miss rows that are still queued.
+
+        Raises:
+            StoreError: the database cannot be read.
+        """
+        return await self.run(lambda connection: ask(cast("Queries", PostgresQueries(connection))))
+
+    async def query_flushed(self, ask: Callable[[Queries], T]) -> T:
+        """Asks a question after all earlier entries have been committed.
+
+        Raises:
+            StoreError: the database cannot be read.
+        """
+        await asyncio.wrap_future(self._flush())
+        return await self.query(ask)
+
+    async def claim_session(self, key_hash: bytes, *, results_since: float) -> StoredSession | None:
+        """Returns a session, which this node holds from now on, after all earlier entries have been committed.
+
+        Raises:
+            SessionHeldError: a node that is not dead holds it.
+            NodeFencedError: this node is dead.
+            StoreError: the database does not answer, or this node is draining.
+        """
+        await asyncio.wrap_future(self._flush())
+
+        def claim(connection: Connection) -> StoredSession | NodeRow | None:
+            with self._alive(connection):
+                row = pg_session_sql.claim(connection, key_hash, self._epoch)
+            if row is not None:
+                return pg_session_sql.with_calls(connection, row, results_since=results_since)
+            holder = pg_session_sql.holder_of(connection, key_hash)
+            return pg_node_sql.find_node(connection, holder) if holder else None
+
+        found = await self.run(claim)
+        if isinstance(found, NodeRow):
+            raise SessionHeldError(found)
+        return found
+
+    async def adopt_detached(self, *, call_id: str | None = None, limit: int) -> list[StoredDetachedCall]:
+        """Returns detached calls that no node ran, and that this node runs from now on: the oldest that are not paused,
+        or one by its id.
+
+        Raises:
+            NodeFencedError: this node is dead.
+            StoreError: the database does not answer, or this node is draining.
+        """
+        await asyncio.wrap_future(self._flush())
+
+        def adopt(connection: Connection) -> list[StoredDetachedCall]:
+            with self._alive(connection):
+                ids = pg_detached_sql.adopt(connection, self._epoch, call_id=call_id, limit=limit)
+            return pg_detached_sql.find_all(connection, ids)
+
+        return await self.run(adopt)
+
+    async def run(self, work: Callable[[Connection], T]) -> T:
+        """Runs work with the connection of one of the threads, and once more if the connection is lost.
+
+        Raises:
+            StoreError: the database does not answer, or refuses.
+        """
+        return await asyncio.get_running_loop().run_in_executor(self._threads, self._run, work)
+
+    async def close(self) -> None:
+        """Closes the connections. A read that is still running after 1 s is abandoned."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        closing = asyncio.get_running_loop().run_in_executor(None, self._threads.shutdown)
+        _, hung = await asyncio.wait([closing], timeout=_CLOSE_TIMEOUT_S)
+        if hung:
+            _log.warning("database read hangs; abandoned")
+            return
+        for connection in self._connections:
+            with contextlib.suppress(psycopg.Error):
+                connection.close()
+
+    @contextlib.contextmanager
+    def _alive(self, connection: Connection) -> Any:
+        """A transaction before whose end nobody declares this node dead."""
+        with connection.transaction():
+            if not pg_node_sql.lock_live(connection, self._epoch):
+                if pg_node_sql.is_dead(connection, self._epoch):
+                    self._check_lease()
+                    raise NodeFencedError("another node has declared this one dead")
+                raise StoreError("this node is draining", "this node is draining")
+            yield
+
+    def _run(self, work: Callable[[Connection], T]) -> T:
+        try:
+            connection = self._connection()
+            try:
+                return work(connection)
+            except psycopg.Error:
+                if not connection.closed:
+                    raise
+                return work(self._connection())
+        except psycopg.Error as error:
+            reason = reason_of(error)
+            raise StoreError(f"the database cannot be read ({reason})", reason) from None
+
+    def _connection(self) -> Connection:
+        connection: Connection | None = getattr(self._own, "connection", None)
+        if connection is None or connection.closed:
+            if connection is not None:
+                self._connections.remove(connection)
+            connection = connect_to_postgres(
+                self._address, name=self._name, lost_after_s=self._lease_s, node=self._epoch
+            )
+            self._own.connection = connection
+            self._connections.append(connection)
+        return connection

@@ -1,0 +1,67 @@
+"""Opens the store on a PostgreSQL database, as one node of a service."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from ..group_committer import Content
+from ..node_lease import NodeLease
+from ..retention import Retention
+from ..store import Store
+from ..store_writer import StoreWriter
+from .postgres_cluster import PostgresCluster
+from .postgres_committer import PostgresCommitter
+from .postgres_reader import PostgresReader
+
+
+def open_postgres_store(
+    address: str,
+    *,
+    epoch: str,
+    node_name: str,
+    lease_s: float,
+    content: Content,
+    retention: Retention,
+    key: bytes,
+    path: Path,
+    on_fenced: Callable[[str], None],
+    expects_chain: bool = False,  # noqa: ARG001 - the chains of nodes are not written yet
+    copy_conversations: bool = False,
+    listens: Callable[[str], bool] | None = None,
+) -> Store:
+    """Opens the store as the node ``epoch``, whose call ids begin with that. ``node_name`` is unique in the service.
+
+    If a node of this name has ended without leaving, what it left is settled first; whether it has ended shows within
+    half of its lease, or at once with ``listens``: whether something accepts connections at an announced address.
+
+    ``content`` reduces the arguments of calls to what the audit rows show. ``key`` (``KEY_BYTES`` long) signs the audit
+    chains of all nodes of the service. ``path``: the state folder. ``on_fenced`` is called on the writer's thread,
+    once, with the reason, if this process must end.
+
+    Raises:
+        UnmigratedError: the database has no schema of toold, or an older one.
+        NewerPostgresSchemaError: a newer toold has migrated it.
+        NodeNameTakenError: a node with this name is running.
+        StoreError: it cannot be reached or used, or belongs to another service or program.
+    """
+    committer = PostgresCommitter(
+        address,
+        epoch=epoch,
+        node_name=node_name,
+        lease=NodeLease(lease_s),
+        content=content,
+        retention=retention,
+        key=key,
+        on_fenced=on_fenced,
+        listens=listens,
+    )
+    writer = StoreWriter(committer)
+    reader = PostgresReader(
+        address,
+        epoch=epoch,
+        node_name=node_name,
+        lease_s=lease_s,
+        flush=writer.flush,
+        check_lease=writer.sync,
+    )
+    cluster = PostgresCluster(committer, writer, reader)
+    return Store(writer, reader, path=path, copy_conversations=copy_conversations, cluster=cluster)

@@ -1,0 +1,119 @@
+"""A real PostgreSQL server for tests, from the package pgserver."""
+
+import importlib.util
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+ROLES = """
+CREATE ROLE anon NOLOGIN NOINHERIT;
+CREATE ROLE authenticated NOLOGIN NOINHERIT;
+CREATE ROLE service_role NOLOGIN NOINHERIT BYPASSRLS;
+CREATE ROLE authenticator LOGIN NOINHERIT;
+GRANT anon, authenticated, service_role TO authenticator;
+"""
+"""The roles of a Supabase project."""
+
+
+class Cluster:
+    """A PostgreSQL server on a socket in its own directory; it opens no port."""
+
+    def __init__(self, directory: Path, package: Path) -> None:
+        self.directory = directory
+        self._user: str | None = None
+        if os.geteuid() == 0:
+            # PostgreSQL does not run as root, and other users may not read root's directories.
+            self._user = "nobody"
+            # The programs load their libraries from a directory next to the package.
+            libraries = package.with_name(f"{package.name}.libs")
+            if libraries.exists():
+                shutil.copytree(libraries, directory / libraries.name)
+            package = shutil.copytree(package, directory / package.name)
+            directory.chmod(0o755)
+            (directory / "home").mkdir()
+            os.chown(directory / "home", pwd.getpwnam("nobody").pw_uid, -1)
+        self._bin = package / "pginstall/bin"
+        self._home = directory / "home"
+        self.client_environment = {"PATH": f"{self._bin}:{os.environ['PATH']}", "PGHOST": str(self._home)}
+        self._home.mkdir(exist_ok=True)
+        self._run(["initdb", "-D", self._home / "data", "--auth=trust", "-U", "postgres", "-E", "UTF8", "--no-sync"])
+        self._process: subprocess.Popen[bytes] | None = None
+        self.start()
+
+    def _run(self, command: Sequence[str | Path]) -> None:
+        done = subprocess.run(
+            [self._bin / command[0], *command[1:]], cwd=self._home, user=self._user, capture_output=True, check=False
+        )
+        assert done.returncode == 0, done.stderr.decode()
+
+    def start(self) -> None:
+        """Start the server and return when it accepts connections."""
+        options = ["-c", "fsync=off", "-c", "listen_addresses=", "-c", f"unix_socket_directories={self._home}"]
+        command: list[str | Path] = [self._bin / "postgres", "-D", self._home / "data", *options]
+        with (self.directory / "postgres.log").open("ab") as log:
+            self._process = subprocess.Popen(command, cwd=self._home, user=self._user, stdout=log, stderr=log)
+        until(lambda: self._process and self._process.poll() is None and self._answers())
+
+    def _answers(self) -> bool:
+        command: list[str | Path] = [self._bin / "pg_isready", "-h", self._home, "-q"]
+        return subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+    def stop(self) -> None:
+        """Close all connections and stop the server."""
+        assert self._process
+        self._process.send_signal(signal.SIGINT)
+        self._process.wait(60)
+
+    def sql(self, statements: str, *, database: str = "postgres", role: str = "postgres") -> str:
+        """The output of the statements, unaligned, with one line per row; ``role`` runs them as another role.
+
+        Raises:
+            AssertionError: PostgreSQL rejected a statement. The error has its message.
+        """
+        command: list[str | Path] = [self._bin / "psql", "-XqtA", "-v", "ON_ERROR_STOP=1", "-U", "postgres"]
+        command += ["-h", self._home, database]
+        query = f"SET ROLE {role};\n{statements}"
+        done = subprocess.run(command, input=query, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.strip()
+
+    def uri(self, database: str, role: str = "authenticator") -> str:
+        """The address of a database for a client that connects as this role."""
+        return f"postgres://{role}@/{database}?host={self._home}"
+
+
+def until(reached: Callable[[], object], timeout_s: float = 60) -> None:
+    """Wait for a condition that another process fulfils."""
+    deadline = time.monotonic() + timeout_s
+    while not reached():
+        assert time.monotonic() < deadline, "it did not come about"
+        time.sleep(0.02)
+
+
+@contextmanager
+def _directory() -> Iterator[Path]:
+    # pytest's directory is not used: its path may be too long for a socket, and PostgreSQL's user may not read it.
+    with tempfile.TemporaryDirectory(prefix="toold-pg-", ignore_cleanup_errors=True) as directory:
+        yield Path(directory)
+
+
+@contextmanager
+def running_cluster() -> Iterator[Cluster]:
+    spec = importlib.util.find_spec("pgserver")
+    if spec is None or spec.origin is None:
+        pytest.skip("pgserver has no wheel for this Python")
+    with _directory() as directory:
+        server = Cluster(directory, Path(spec.origin).parent)
+        try:
+            yield server
+        finally:
+            server.stop()
