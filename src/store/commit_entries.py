@@ -166,7 +166,6 @@ class CommitItem:
         """Resolves the future, if there is one."""
         if self.done:
             self.done.set_result(self.accepted)
-            self.done = None
 
     @property
     def durable(self) -> bool:

@@ -65,8 +65,8 @@ class GroupCommitter(abc.ABC):
         return len(self.group)
 
     def awaits(self, entry: Entry) -> bool:  # noqa: ARG002 - for the databases that await some
-        """Whether a caller waits for this entry as long as writes fail, because nothing may be told before it is
-        written. Otherwise the wait fails.
+        """Whether a caller waits for this entry as long as writes fail, because its client gets no answer before it
+        is written. Otherwise the wait fails.
         """
         return False
 

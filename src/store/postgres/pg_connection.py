@@ -36,7 +36,7 @@ def connect_to_postgres(address: str, *, name: str, lost_after_s: float, node: s
     ``lost_after_s``. ``node``: whose rows of the sums the connection changes.
 
     Raises:
-        StoreError: the address is invalid, nobody answers there, or the server refuses; the message says which, and
+        StoreError: the address is invalid, no server answers there, or the server refuses; the message says which, and
             never contains the password.
     """
     parameters = _parameters(address, name, lost_after_s)

@@ -87,7 +87,7 @@ def mark_dead(connection: Connection, epoch: str, suspicion: Suspicion) -> bool:
 
 
 def is_dead(connection: Connection, epoch: str) -> bool:
-    """Whether a node is dead, or is not in the table any more."""
+    """Whether a node is dead, or is no longer in the table."""
     row = connection.execute("SELECT 1 FROM node WHERE epoch = %s AND state <> 'dead'", (epoch,)).fetchone()
     return row is None
 
@@ -121,7 +121,7 @@ def fold_kept(connection: Connection, epoch: str) -> None:
 
 
 def lock_live(connection: Connection, epoch: str) -> bool:
-    """Whether a node is live; if so, nobody declares it dead before the transaction ends."""
+    """Whether a node is live; if so, no node declares it dead before the transaction ends."""
     row = connection.execute("SELECT 1 FROM node WHERE epoch = %s AND state = 'live' FOR SHARE", (epoch,)).fetchone()
     return row is not None
 

@@ -1,7 +1,7 @@
 """The schema in a PostgreSQL database: whether a node can use it, and its migration.
 
-A migration is a command (``toold store migrate``), never a start's: tables that two nodes change beside live traffic
-deadlock. Nodes of two adjacent versions run side by side during an upgrade: a migration states the oldest schema whose
+A migration is a command (``toold store migrate``), never a start's: changes of tables that two nodes make during live
+traffic deadlock. Nodes of two adjacent versions run side by side during an upgrade: a migration states the oldest schema whose
 nodes can use the new one.
 
 Exceptions::

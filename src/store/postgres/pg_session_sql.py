@@ -57,7 +57,7 @@ def close_session(connection: Connection, session_id: str) -> None:
 
 # --- who holds a session ---------------------------------------------------------------------------------------------
 
-# If its holder is not in the table any more, it ended long ago.
+# A holder that is no longer in the table ended long ago.
 _CLAIM: Final = f"""
 UPDATE session SET holder = %(node)s, seen_at = greatest(seen_at, extract(epoch FROM clock_timestamp()))
 WHERE key_hash = %(key_hash)s AND (holder IS NULL OR holder = %(node)s OR NOT EXISTS
@@ -79,7 +79,7 @@ def holder_of(connection: Connection, key_hash: bytes) -> str | None:
 
 
 def release(connection: Connection, session_ids: Sequence[str], node: str) -> None:
-    """Makes nobody the holder of these sessions, as far as the node holds them."""
+    """Makes no node the holder of these sessions, as far as this node holds them."""
     connection.execute(
         "UPDATE session SET holder = NULL WHERE id = ANY(%s) AND holder = %s",
         ([pg_text(session_id) for session_id in session_ids], node),
@@ -87,7 +87,7 @@ def release(connection: Connection, session_ids: Sequence[str], node: str) -> No
 
 
 def release_of_node(connection: Connection, node: str) -> None:
-    """Makes nobody the holder of all sessions of a node."""
+    """Makes no node the holder of the sessions of a node."""
     connection.execute("UPDATE session SET holder = NULL WHERE holder = %s", (node,))
 
 

@@ -1,7 +1,7 @@
 """Commits the entries of one node to PostgreSQL: the work of the writer's thread, except for waiting.
 
 Each commit has a number, renews the node's lease, and fails if another node has declared this one dead. If the
-connection is lost during a commit, nobody knows whether it was made: the same group is sent again under its number,
+connection is lost during a commit, it is unknown whether it was made: the same group is sent again under its number,
 which the database refuses if it was. Nothing is reported before that is certain.
 """
 
@@ -57,9 +57,9 @@ _AWAITED: Final = (
     | NodeLeft
     | NodeBuried
 )
-"""Entries whose callers wait while the database is away. Callers of others are told at once that it is not written."""
+"""Entries whose callers wait while the database is away. The wait for any other entry fails at once."""
 _DATA_ERRORS: Final = (psycopg.DataError, psycopg.IntegrityError, psycopg.ProgrammingError, psycopg.NotSupportedError)
-"""Errors of one entry, which a later attempt does not mend."""
+"""Errors of one entry, with which a later attempt fails too."""
 
 _log = structlog.get_logger(__name__)
 
@@ -96,7 +96,7 @@ class PostgresCommitter(GroupCommitter):
         self._number = 0  # of the last commit
         self._sent: list[CommitItem] = []  # sent under the next number; whether it was committed is unknown
         self._sent_at = boot_time()
-        self._ended: str | None = None  # why this node commits nothing any more
+        self._ended: str | None = None  # why this node commits nothing from now on
         connection = self._connect()
         try:
             require_schema(connection, address)
@@ -193,14 +193,14 @@ class PostgresCommitter(GroupCommitter):
             self._commit_items(connection, [])
             return
         while self.group:
-            # Settling what a node leaves needs what is stored, so it is a transaction of its own.
+            # Settling what a node leaves needs what is stored, so it is a separate transaction.
             alone = isinstance(self.group[0].entry, NodeBuried | NodeLeft)
             count = 1 if alone else len(list(itertools.takewhile(_is_ordinary, self.group)))
             self._sent, self.group = self.group[:count], self.group[count:]
             self._commit_sent(connection)
 
     def _commit_sent(self, connection: Connection) -> None:
-        """Commits the items of ``_sent``. They stay there if nobody knows whether they were committed."""
+        """Commits the items of ``_sent``. They stay there if it is unknown whether they were committed."""
         items = self._sent
         try:
             if isinstance(items[0].entry, NodeBuried | NodeLeft):
@@ -403,7 +403,7 @@ def _is_ordinary(item: CommitItem) -> bool:
 
 
 def _is_lost(connection: Connection, error: Exception) -> bool:
-    """Whether the connection was lost, so that nobody knows what became of a commit."""
+    """Whether the connection was lost, so that it is unknown what became of a commit."""
     if connection.closed:
         return True
     state = error.sqlstate if isinstance(error, psycopg.Error) else None

@@ -1,4 +1,4 @@
-"""Reads of a PostgreSQL database: a few threads, each with a connection of its own, concurrent with the writer.
+"""Reads of a PostgreSQL database: a few threads, each with its own connection, concurrent with the writer.
 
 A question that was cut off by a lost connection is asked again once. What changes who holds a session or runs a call is
 done here too, in a transaction that a dead node cannot commit.
@@ -142,7 +142,7 @@ class PostgresReader:
 
     @contextlib.contextmanager
     def _alive(self, connection: Connection) -> Any:
-        """A transaction before whose end nobody declares this node dead."""
+        """A transaction before whose end no node declares this one dead."""
         with connection.transaction():
             if not pg_node_sql.lock_live(connection, self._epoch):
                 if pg_node_sql.is_dead(connection, self._epoch):
