@@ -1,8 +1,8 @@
 """The schema in a PostgreSQL database: whether a node can use it, and its migration.
 
 A migration is a command (``toold store migrate``), never a start's: changes of tables that two nodes make during live
-traffic deadlock. Nodes of two adjacent versions run side by side during an upgrade: a migration states the oldest schema whose
-nodes can use the new one.
+traffic deadlock. Nodes of two adjacent versions run side by side during an upgrade: a migration states the oldest
+schema whose nodes can use the new one.
 
 Exceptions::
 
