@@ -58,8 +58,8 @@ def list_(config: str | None, as_json: bool) -> None:
 def check(name: str, config: str | None, completes: bool, model: str | None, as_json: bool) -> None:
     """Check the provider NAME: its key, its SDK, whether its host is reachable, and its list of models.
 
-    The list takes one request with the key, for which vendors do not charge. Only --complete makes a completion: about
-    10 tokens in and up to 16 out, or more if the model thinks. Exits with 1 if a check fails.
+    The list takes one request with the key, for which vendors do not charge. Only --complete requests a completion:
+    about 10 tokens in and up to 16 out, or more if the model thinks. Exits with 1 if a check fails.
     """
     from ..daemon.checks import provider_checks
 

@@ -66,7 +66,7 @@ def check(name: str | None, config: str | None, as_json: bool) -> None:
     """Load all sources of the settings file, or NAME, and report what was repaired, omitted or quarantined, and why.
 
     Needs no running daemon. For a REST API, only its OpenAPI document is fetched; an MCP server is
-    started or contacted once; of an agent, only its card is read. Exits with 1 if a source cannot be used.
+    started or contacted once; for an agent, only its card is read. Exits with 1 if a source cannot be used.
     """
     file = find_settings_file(config)
     in_use = config or file.before is not None  # a named file that does not exist is an error

@@ -1,4 +1,4 @@
-"""``toold sources login`` and ``logout``: the daemon's sign-in at an MCP server with OAuth.
+"""``toold sources login`` and ``logout``: the daemon's sign-in to an MCP server with OAuth.
 
 The daemon makes the link, exchanges the code, and keeps the tokens; this command only opens the browser and takes the
 redirect on a loopback port.
@@ -23,12 +23,12 @@ _POLL_S: Final = 1.0
 _PARTS: Final = ("state", "code", "iss", "error")
 
 
-@click.command(short_help="Sign the daemon in at an MCP server with OAuth.")
+@click.command(short_help="Sign the daemon in to an MCP server with OAuth.")
 @click.argument("name", shell_complete=complete_source)
-@click.option("--no-browser", is_flag=True, help="Print the link only.")
-@click.option("--paste", is_flag=True, help="Read the address at which the browser ended from standard input.")
+@click.option("--no-browser", is_flag=True, help="Only print the link.")
+@click.option("--paste", is_flag=True, help="Read the address of the last page in the browser from standard input.")
 def login(name: str, no_browser: bool, paste: bool) -> None:
-    """Sign the daemon in at the MCP server of the source NAME, in your browser.
+    """Sign the daemon in to the MCP server of the source NAME, in your browser.
 
     Prints a link too. If the browser runs on another machine, use --paste: after the sign-in the browser shows
     an error page; copy its address. The tokens are kept by the daemon, encrypted.
@@ -49,7 +49,7 @@ def login(name: str, no_browser: bool, paste: bool) -> None:
 @click.argument("name", shell_complete=complete_source)
 @click.option("--principal", metavar="NAME", help="Remove the sign-in of this caller instead.")
 def logout(name: str, principal: str | None) -> None:
-    """Remove the daemon's sign-in at the source NAME, or that of a caller.
+    """Remove the daemon's sign-in to the source NAME, or that of a caller.
 
     The tokens are deleted here; the authorization server may still show the grant.
     """
@@ -65,7 +65,7 @@ def _answer(address: str) -> dict[str, str]:
 
 
 def _pasted() -> dict[str, str]:
-    say("Paste the address at which the browser ended:")
+    say("Paste the address of the last page in the browser:")
     return _answer(sys.stdin.readline(64 * 1024).strip())
 
 

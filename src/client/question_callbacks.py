@@ -14,8 +14,8 @@ from ..protocol.tool_call import RequestId
 _log = logging.getLogger(__name__)
 
 OnQuestion = Callable[[QuestionFrame], Awaitable[Mapping[str, Any]]]
-"""Called for each question of a running call; returns MCP's result for the question's method. An exception is the
-reason why there is no answer. Cancelled if none is needed any longer."""
+"""Called for each question of a running call. Returns MCP's result for the question's method, or raises an exception
+whose text is the reason for not answering. Cancelled when the answer is no longer needed."""
 
 _REFUSED = -1
 """MCP's error code for a request that the user rejected."""
@@ -30,7 +30,7 @@ class CallQuestionState(msgspec.Struct, eq=False):
     left_s: float = 0.0
     asking: dict[str, asyncio.Task[None]] = msgspec.field(default_factory=dict)
     answered: dict[str, bytes] = msgspec.field(default_factory=dict)
-    """Sent answers, which may be lost with the connection: after a resume the daemon asks again."""
+    """Answers that were sent. They may be lost with the connection; then the daemon asks again after a resume."""
 
     def stop_clock(self, seconds: float) -> None:
         if self.timeout is not None and not self.timeout.expired() and (when := self.timeout.when()) is not None:
@@ -61,7 +61,7 @@ class QuestionCallbacks:
         self._send = send
 
     def ask(self, frame: QuestionFrame) -> None:
-        """Runs the callback, unless it runs already; an answer that was lost is sent again."""
+        """Runs the callback, unless it is running already. If the question was answered, sends the answer again."""
         state = self._find(frame.request_id)
         if state is None or state.on_question is None or frame.question_id in state.asking:
             return
@@ -75,7 +75,7 @@ class QuestionCallbacks:
         task.add_done_callback(partial(_forget, state, frame.question_id))
 
     def close(self, frame: QuestionClosed) -> None:
-        """Cancels the callback of a question that needs no answer any longer."""
+        """Cancels the callback of a question that no longer needs an answer."""
         state = self._find(frame.request_id)
         task = None if state is None else state.asking.get(frame.question_id)
         if task is not None:

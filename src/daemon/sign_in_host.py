@@ -1,4 +1,4 @@
-"""Sign-ins at sources with OAuth for the daemon: where they are kept, and the links to its pages."""
+"""Sign-ins to sources with OAuth for the daemon: where they are kept, and the links to its pages."""
 
 from collections.abc import Callable, Container, Mapping
 from functools import partial
@@ -51,16 +51,16 @@ class SignInHost:
         ticket = self.desk.ticket(key)
         if ticket is None:
             return None
-        return ticket.signs.source, urlsplit(ticket.signs.url).hostname or "", ticket.principal
+        return ticket.sign_ins.source, urlsplit(ticket.sign_ins.url).hostname or "", ticket.principal
 
     async def start(self, key: str, browser: str) -> str:
         return await self.desk.use_ticket(key, browser)
 
     async def finish(self, answer: dict[str, str], browser: str | None) -> str:
-        signs, principal = await self.desk.finish(answer, browser)
+        sign_ins, principal = await self.desk.finish(answer, browser)
         if principal == DAEMON_SIGN_IN:
             self._sources().refresh()
-        return signs.source
+        return sign_ins.source
 
     async def begin_daemon(self, source: str, redirect_uri: str) -> dict[str, Any]:
         """``url``: the link for the operator's browser."""

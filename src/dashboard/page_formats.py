@@ -1,4 +1,4 @@
-"""How values are shown: times, durations, sizes, amounts, and text from elsewhere."""
+"""How pages show values: times, durations, sizes, amounts of money, and untrusted text."""
 
 import json
 import re
@@ -12,7 +12,7 @@ from ..protocol.terminal_text import one_line, terminal_safe
 from .form_arguments import child_name
 
 LONG_TEXT_CHARS: Final = 20_000
-"""A longer text is cut in the middle of a page."""
+"""The middle of a longer text is omitted."""
 _CODE_SPAN: Final = re.compile(r"`([^`\n]{1,200})`")
 _LINE_BREAK: Final = re.compile(r"\n(?=[^\s*#>|\d-])")
 """A line break within a sentence, and not before an item of a list."""
@@ -61,7 +61,7 @@ def _amount(amount: float) -> str:
 
 
 def when(unix: float | None) -> str | Markup:
-    """An instant; the page's script shows it in the browser's time zone."""
+    """A time, which the page's script shows in the browser's time zone."""
     if unix is None:
         return "–"
     try:
@@ -72,7 +72,7 @@ def when(unix: float | None) -> str | Markup:
 
 
 def since(unix: float) -> str | Markup:
-    """How long ago; the page's script counts on."""
+    """The time since then, which the page's script keeps up to date."""
     return Markup('<span data-since="{}"></span>').format(round(unix, 3))
 
 
@@ -101,7 +101,7 @@ def code_spans(text: object) -> Markup:
 
 
 def block(text: object) -> str:
-    """A text of several lines, without control and direction characters, cut in the middle."""
+    """A text of several lines, without control and direction characters; the middle of a long text is omitted."""
     shown = str(text)
     if len(shown) > LONG_TEXT_CHARS:
         half = LONG_TEXT_CHARS // 2

@@ -1,4 +1,4 @@
-"""Renders the pages. All values are escaped: names, arguments, results and errors are other people's text."""
+"""Renders the pages. All values are escaped: names, arguments, results and errors may contain untrusted text."""
 
 from pathlib import Path
 from typing import Any, Final

@@ -22,9 +22,9 @@ from .resource_owners import owner_of, parse_qualified, shown_entries, visible_s
 PAGE: Final = 500
 """Entries of a page, as of ``tools/list``."""
 MAX_VALUES: Final = 100
-"""MCP's limit of the values in one completion."""
+"""MCP's limit on the values in one completion."""
 MAX_URI_CHARS: Final = 8192
-"""A source's longest URI, with its qualifying prefix, twice as long if it is percent-encoded."""
+"""Enough for the longest URI of a source with its qualifying prefix, even if percent-encoding doubles its length."""
 COMPLETION_TIMEOUT_S: Final = 10.0
 """People wait for a completion while they type."""
 
@@ -36,7 +36,7 @@ LISTS: Final[Mapping[str, str]] = {
     "resources/templates/list": "resourceTemplates",
     "prompts/list": "prompts",
 }
-"""The methods that list, and the field of their results."""
+"""The methods that list something, and the field of the result that has the list."""
 CALLS: Final = (READ, PROMPT, COMPLETE)
 """The methods that are calls."""
 _ANY_PARAMS: Final = JsonSchema({"type": "object"})
@@ -82,7 +82,8 @@ class CatalogMethods:
         return page
 
     def tool_for(self, method: str, params: Mapping[str, Any], view: ToolsetView) -> Tool:
-        """The tool of a call of ``READ``, ``PROMPT``, ``COMPLETE`` or a method of ``LISTS``, whose result is its data.
+        """Returns the tool that runs ``READ``, ``PROMPT``, ``COMPLETE`` or a method of ``LISTS``, and whose structured
+        content is the method's result.
 
         Raises:
             InvalidArgumentsError: a parameter is missing or has the wrong type.
@@ -111,7 +112,7 @@ class CatalogMethods:
         followers: ResourceFollowers,
         follower: Follower,
     ) -> Tool:
-        """The tool of a call of any of these methods, for a transport that has calls only. Raises the errors of
+        """Returns the tool that runs any of these methods, for a transport that has only calls. Raises the errors of
         ``tool_for``.
         """
         if method not in FOLLOWING_METHODS:
@@ -124,7 +125,7 @@ class CatalogMethods:
         return _tool(method, change)
 
     def taken_prompts(self, source: str, view: ToolsetView) -> set[str]:
-        """The names of all prompts but those of one source."""
+        """The names of all prompts except those of one source."""
         others = {name: other for name, other in self._sources().items() if name != source}
         return {*own_prompts(view), *(name for other in others.values() for name in other.latest.prompts)}
 
@@ -275,7 +276,7 @@ def _tool(method: str, run: Any, source: str = OWN_SOURCE, timeout_s: float | No
 
 
 def _named(part: Mapping[str, Any], own: str, requested: str) -> Mapping[str, Any]:
-    """The part of a resource under the URI that the caller knows it by."""
+    """The part of a resource, with the URI that the caller requested."""
     return {**part, "uri": requested} if part.get("uri") == own else part
 
 

@@ -10,9 +10,9 @@ from ..sources import Entry
 from ..tools import Tool, ToolsetView
 
 _MAX_ARGUMENTS: Final = 20
-"""Arguments of a prompt: people fill them in."""
+"""The most arguments of a prompt, because people fill them in."""
 _STEPS: Final = ("step", "relevant_files", "model")
-"""The arguments of a tool that works in steps that a person fills in; the model writes the others."""
+"""The arguments of step-by-step tools that a person fills in; the model writes the others."""
 _LISTS: Final = ("relevant_files",)
 """Arguments with several values, separated by commas."""
 
@@ -71,7 +71,7 @@ def _arguments(tool: Tool) -> list[dict[str, Any]]:
 
 
 def _of_pipeline(tool: Tool, properties: Mapping[str, Any]) -> list[str]:
-    """The arguments of a saved pipeline itself, the required first; not those of every pipeline."""
+    """The arguments that a saved pipeline defines, the required ones first, without those that every pipeline has."""
     required = tool.info.input_schema.get("required", [])
     own = [name for name in properties if name not in {"resume", "on_unknown", "dry_run"}]
     return sorted(own, key=lambda name: name not in required)

@@ -1,6 +1,6 @@
 """The daemon's own resources: results in files, conversations, workspace files, and its tools and models.
 
-Each is shown only to callers whose toolset has a tool that reads the same.
+Each is shown only to callers whose toolset has a tool that reads the same data.
 """
 
 import base64
@@ -17,7 +17,7 @@ from ..sources import Entry
 from ..tools import DaemonView, FileAccess, RetainedFile, ToolsetView
 
 MAX_LISTED: Final = 200
-"""Results and conversations in a listing, the newest first; all others are read by their URIs."""
+"""The most results, and the most conversations, in a listing, the newest first; others can still be read by URI."""
 MAX_RESOURCE_BYTES: Final = 8 * 1024 * 1024
 """The largest file or result that is read as a resource: as large as the answers of sources (``max_answer_bytes``)."""
 
@@ -118,7 +118,7 @@ class OwnResources:
         """The templates of the resources that a caller may read."""
         listed = [(f"{TOOLS}{{name}}", "tool", "The description and the schemas of a tool.", _JSON)]
         if _MODEL_READER in view.tools:
-            listed.append((f"{MODELS}{{id}}", "model", "What is known of a model.", _JSON))
+            listed.append((f"{MODELS}{{id}}", "model", "What is known about a model.", _JSON))
         if _FILE_READER in view.tools:
             listed.append((f"{FILES}{{+path}}", "workspace file", "A file or directory of the workspace.", ""))
         if _RESULT_READER in view.tools:

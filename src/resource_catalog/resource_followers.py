@@ -1,4 +1,6 @@
-"""Clients that follow changes: of lists, of single resources, and log messages of sources. Bounded, in memory only."""
+"""Clients that follow changed lists, updates of single resources, and log messages of sources. Bounded, and in memory
+only.
+"""
 
 import time
 from collections.abc import Callable, Collection, Mapping
@@ -15,15 +17,15 @@ from .resource_owners import OwnedResource, owner_of, qualified, visible_sources
 LEVELS: Final = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
 """MCP's levels of log messages, the least severe first."""
 MAX_FOLLOWED: Final = 100
-"""Resources that one client follows."""
+"""The most resources that one client follows."""
 MAX_FOLLOWERS: Final = 1000
-"""Clients that follow anything, of all principals together."""
+"""The most clients that follow anything, of all principals together."""
 MAX_FOLLOWERS_PER_PRINCIPAL: Final = 100
 MAX_LOG_MESSAGES: Final = 100
 """Log messages that a client gets per ``LOG_WINDOW_S``; further ones are dropped, and the next window says how many."""
 LOG_WINDOW_S: Final = 10.0
 MAX_LOG_BYTES: Final = 16 * 1024
-"""Longer data of a log message is cut."""
+"""Log messages with more data are truncated."""
 
 RESOURCES_CHANGED: Final = "notifications/resources/list_changed"
 PROMPTS_CHANGED: Final = "notifications/prompts/list_changed"
@@ -35,7 +37,7 @@ Notify = Callable[[str, Mapping[str, Any]], None]
 
 
 class Follower:
-    """One client: what it follows."""
+    """One client, and what it follows."""
 
     def __init__(self, principal: Principal, view: Callable[[], ToolsetView], notify: Notify) -> None:
         self.principal = principal
@@ -43,11 +45,11 @@ class Follower:
         """Its current tools, which decide which sources it sees."""
         self.notify = notify
         self.followed: dict[str, OwnedResource] = {}
-        """The resources by the URIs that the client knows them by."""
+        """The resources, by the URIs that the client uses for them."""
         self.lists: Collection[str] = (RESOURCES_CHANGED, PROMPTS_CHANGED)
         """The notifications of changed lists that it gets."""
         self.level: int | None = None
-        """The index in ``LEVELS`` of the least severe log messages that it gets; None: none."""
+        """The index in ``LEVELS`` of the least severe log messages that it gets; None: it gets none."""
         self._window_start = 0.0
         self._sent = 0
 
@@ -94,7 +96,7 @@ class ResourceFollowers:
         self._followers.add(follower)
 
     def remove(self, follower: Follower) -> None:
-        """Removes a client with all that it follows."""
+        """Removes a client and everything that it follows."""
         self._followers.discard(follower)
         sources = {owned.source for owned in follower.followed.values()}
         follower.followed.clear()
@@ -131,7 +133,7 @@ class ResourceFollowers:
         owned = owner_of(sources, view.tools.values(), uri)
         if owned is None:
             raise NotFoundError(
-                f"No source has a resource {uri[:200]!r}; changes of the daemon's own are not reported."
+                f"No source has a resource {uri[:200]!r}; changes of the daemon's own resources are not reported."
             )
         if not sources[owned.source].latest.subscribes:
             raise InvalidArgumentsError(f"The source {owned.source} does not report changes of its resources.")
@@ -184,8 +186,8 @@ class ResourceFollowers:
                     follower.notify(RESOURCE_UPDATED, {"uri": changed})
 
     def logged(self, source: str, level: str, logger: str | None, data: Any) -> None:
-        """A source has sent a log message. It goes to operators, and to the principal whose calls are all that the
-        source is running: a message may contain what another principal sent.
+        """A source has sent a log message. Operators get it. Another principal gets it only while the source runs calls
+        of no one else, because a message may contain what another principal sent.
         """
         severity = LEVELS.index(level) if level in LEVELS else LEVELS.index("info")
         interested = [
@@ -210,7 +212,7 @@ class ResourceFollowers:
 
 
 def _bounded(data: Any) -> Any:
-    """Returns the data of a log message; as a cut text if it is long."""
+    """Returns the data of a log message; if it is long, the beginning of its text."""
     try:
         encoded = msgspec.json.encode(data)
     except (TypeError, ValueError):

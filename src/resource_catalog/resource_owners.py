@@ -1,7 +1,8 @@
 """Which source a URI belongs to, and the URIs that callers see. Pure (decision 117).
 
-A source's URIs pass unchanged, so that links to them, such as a tool's ``_meta.ui.resourceUri``, stay valid. If a
-source configured earlier lists the same URI, and always on request, the form is ``toold://source/NAME/`` and the URI.
+A source's URIs pass unchanged, so that links to them, such as a tool's ``_meta.ui.resourceUri``, stay valid. If two
+sources list the same URI, the one that is configured later has ``toold://source/NAME/`` before its URI. This qualified
+form is accepted for every resource of a source.
 """
 
 import re
@@ -16,7 +17,7 @@ SOURCE_PREFIX: Final = f"{OWN_PREFIX}source/"
 
 _VARIABLE: Final = re.compile(r"\{([+#./;?&]?)([^{}]*)\}")
 _MAX_VARIABLES: Final = 20
-"""A template with more matches nothing: the time to match grows with them."""
+"""A template with more variables matches nothing, because the time for a match grows with them."""
 
 
 class OwnedResource(NamedTuple):
@@ -28,8 +29,8 @@ class OwnedResource(NamedTuple):
 
 
 def visible_sources(sources: Mapping[str, ContentSource], view: ToolsetView) -> dict[str, ContentSource]:
-    """Returns the sources whose resources and prompts a toolset has: those of which it has a tool. A source without
-    tools belongs to it if its name does.
+    """Returns the sources whose resources and prompts a toolset has: those from which it has a tool, and those without
+    tools whose names it contains.
     """
     with_tools = {tool.source for tool in view.tools.values()}
     return {
@@ -61,9 +62,11 @@ def shown_entries(sources: Mapping[str, ContentSource], key: str) -> Iterator[En
 
 
 def owner_of(sources: Mapping[str, ContentSource], tools: Iterable[Any], uri: str) -> OwnedResource | None:
-    """Returns the source that a URI belongs to, in this order: the one that a qualified URI names, the first that lists
-    it, that has a tool whose metadata names it, that has a template for it; else the only one that lists resources with
-    its scheme and authority, or the only one with resources at all. A URI is never tried at several sources.
+    """Returns the source that a URI belongs to; None if there is none, or more than one candidate.
+
+    It is the first of these: the source that a qualified URI names; the first source that lists the URI; the first one
+    with a tool whose metadata names it; the first one with a matching template; the only source that lists resources
+    with the same scheme and authority; the only source with resources. No URI is tried at several sources.
     """
     named = parse_qualified(uri)
     if named is not None:

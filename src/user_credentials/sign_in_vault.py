@@ -1,4 +1,4 @@
-"""The sign-ins at MCP servers with OAuth: encrypted like credentials of users, in their table and with their key."""
+"""The sign-ins to MCP servers with OAuth: encrypted like credentials of users, in their table and with their key."""
 
 from .credential_vault import SIGN_IN_PREFIX, LocalVault
 

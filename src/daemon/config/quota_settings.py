@@ -10,10 +10,10 @@ from pydantic_core import PydanticCustomError
 from ...sources import read_keyed_table
 
 MAX_PER_MINUTE: Final = 10_000
-"""The time of each call of the last minute is in memory."""
+"""The limit exists because the times of all calls of the last minute are in memory."""
 MAX_PER_DAY: Final = 100_000_000
 MAX_QUOTAS: Final = 100
-"""Each call is compared with each of them."""
+"""The limit exists because each call is compared with all quotas."""
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _Globs = Annotated[

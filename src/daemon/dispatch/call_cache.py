@@ -1,4 +1,4 @@
-"""Results of read-only tools of sources, which answer the same calls of the same principal for a while (``cache_s``).
+"""Cached results of read-only tools of sources: they answer equal calls of the same principal for ``cache_s`` seconds.
 
 Only for the event loop's thread.
 """
@@ -25,26 +25,26 @@ from .call_phase import JournalRecord
 from .running_call import RunningCall
 
 MAX_CACHE_BYTES: Final = 64 * 1024**2
-"""All results in the cache. Beyond it, the principal that has the most loses its least recently used ones."""
+"""The limit for all cached results. Beyond it, the principal with the most bytes loses its least recently used ones."""
 MAX_CACHED_BYTES: Final = 1024**2
-"""A longer result is not kept."""
+"""Larger results are not cached."""
 MIN_COUNTED_BYTES: Final = 16 * 1024
-"""What a result counts at least, so that the number of results is bounded too."""
+"""A smaller result counts as this many bytes, so that the number of results is bounded, too."""
 _SWEEP_S: Final = 10.0
 
 
-class _Kept(NamedTuple):
+class _CachedResult(NamedTuple):
     tool: Tool
-    """The tool that returned it. A tool that is listed again is another object, so it does not get the result."""
+    """The tool that returned it. A tool that its source lists again is another object, and does not get the result."""
     result: bytes
-    kept_at: float
+    cached_at: float
 
     @property
     def size(self) -> int:
         return max(len(self.result), MIN_COUNTED_BYTES)
 
     def expired(self, now: float) -> bool:
-        return now >= self.kept_at + self.tool.cache_s
+        return now >= self.cached_at + self.tool.cache_s
 
 
 class _Share:
@@ -53,7 +53,7 @@ class _Share:
     __slots__ = ("results", "size")
 
     def __init__(self) -> None:
-        self.results: OrderedDict[bytes, _Kept] = OrderedDict()
+        self.results: OrderedDict[bytes, _CachedResult] = OrderedDict()
         self.size = 0
 
 
@@ -78,32 +78,41 @@ class CallCache:
         return sum(share.size for share in self._shares.values())
 
     async def find(self, call: RunningCall) -> ToolResult | None:
-        """The result for a call that is about to start. If there is none, ``kept`` may keep the call's own.
+        """Returns the cached result for a call that is about to start; None if there is none. Then pass the call's own
+        result to ``add``.
 
-        The credential is read here, before the tool reads it: a result is never kept for a credential that was stored
-        later.
+        The credential is read here, before the tool reads it, so a result is never cached for a credential that was
+        stored later.
         """
         # The journal already knows a detached call, and a child of an earlier run, as started.
         if call.detached or call.argument_notices or call.journal_record is not JournalRecord.NONE:
             return None
         key = call.cache_key = await self._key(call)
         share = self._shares.get(call.session.principal.name)
-        kept = share.results.get(key) if share is not None and key is not None else None
-        if share is None or key is None or kept is None or kept.tool is not call.tool or kept.expired(self._clock()):
+        cached = share.results.get(key) if share is not None and key is not None else None
+        if (
+            share is None
+            or key is None
+            or cached is None
+            or cached.tool is not call.tool
+            or cached.expired(self._clock())
+        ):
             return None
         share.results.move_to_end(key)
-        long = len(kept.result) > LONG_BYTES
-        result = await off_loop(decode_result, kept.result) if long else decode_result(kept.result)
+        long = len(cached.result) > LONG_BYTES
+        result = await off_loop(decode_result, cached.result) if long else decode_result(cached.result)
         now = self._clock()
         metadata = replace(
             call_outcome.metadata_of(call, now),
             response=result.metadata.response,
-            cache_age_s=round(now - kept.kept_at, 3),
+            cache_age_s=round(now - cached.cached_at, 3),
         )
         return replace(result, metadata=metadata)
 
-    async def kept(self, call: RunningCall, result: ToolResult) -> ToolResult:
-        """Returns the result of a call that ``find`` found nothing for; keeps it, unless it is for this call alone."""
+    async def add(self, call: RunningCall, result: ToolResult) -> ToolResult:
+        """Caches the result of a call for which ``find`` returned None, unless it is valid for this call only. Returns
+        the result.
+        """
         if call.cache_key is not None and call.end_reason is None and _reusable(call, result):
             await self._keep(call, call.cache_key, result)
         return result
@@ -118,25 +127,25 @@ class CallCache:
         principal = call.session.principal.name
         self._remove(principal, key)
         share = self._shares.setdefault(principal, _Share())
-        entry = share.results[key] = _Kept(call.tool, stored, self._clock())
+        entry = share.results[key] = _CachedResult(call.tool, stored, self._clock())
         share.size += entry.size
         while self.held_bytes > MAX_CACHE_BYTES:
             fullest = max(self._shares, key=lambda name: self._shares[name].size)
             self._remove(fullest, next(iter(self._shares[fullest].results)))
 
     def clear(self) -> None:
-        """Delete all results; those of calls that have started already will not be kept."""
+        """Delete all results; those of calls that have already started will not be cached."""
         self._shares.clear()
         self._cleared_at = self._clock()
 
     def keep_only(self, registry: ToolRegistry) -> None:
         """Delete the results of tools that this registry does not have: they were removed or listed again."""
-        self._delete(lambda kept: not registry.has(kept.tool))
+        self._delete(lambda cached: not registry.has(cached.tool))
 
     def delete_expired(self) -> None:
         """Delete the results that are too old."""
         now = self._clock()
-        self._delete(lambda kept: kept.expired(now))
+        self._delete(lambda cached: cached.expired(now))
 
     async def sweep(self) -> None:
         """Delete expired results again and again, until cancelled."""
@@ -145,9 +154,9 @@ class CallCache:
             self.delete_expired()
 
     async def _key(self, call: RunningCall) -> bytes | None:
-        """What a call has in common with those that its result answers; None if it must run.
+        """The key of a call's result; None if the call must run. Calls with the same key share a result.
 
-        The credentials of its caller are part of it, so a replaced one does not get results of the one before.
+        The credentials of the caller are part of the key, so a new credential does not get results of the old one.
         """
         principal, values = call.session.principal.name, []
         for wanted in call.tool.credentials:
@@ -165,9 +174,9 @@ class CallCache:
         parts = [call.tool.source, call.tool.name, arguments.hex(), *values]
         return hashlib.blake2b(msgspec.json.encode(parts), digest_size=32).digest()
 
-    def _delete(self, condition: Callable[[_Kept], bool]) -> None:
+    def _delete(self, condition: Callable[[_CachedResult], bool]) -> None:
         for principal, share in tuple(self._shares.items()):
-            for key in [key for key, kept in share.results.items() if condition(kept)]:
+            for key in [key for key, cached in share.results.items() if condition(cached)]:
                 self._remove(principal, key)
 
     def _remove(self, principal: str, key: bytes) -> None:
@@ -180,8 +189,8 @@ class CallCache:
 
 
 def _reusable(call: RunningCall, result: ToolResult) -> bool:
-    """Whether a result without an error answers other calls too: it is whole, depends on no answer of the client, and
-    has no handle of a file that expires, here or in another toold.
+    """Whether a result without an error can answer other calls. It must be complete, must not depend on an answer of
+    the client, and must have no handle of a file that expires, here or in another toold.
     """
     metadata = result.metadata
     if call.asked_client or metadata.parts is not None or metadata.shaping is not None:

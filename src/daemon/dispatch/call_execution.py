@@ -282,7 +282,7 @@ class CallExecution:
             result = ToolResult(metadata, outputs, structured, None, meta_of(returned), call.tool.typed)
             if call.mask is not None:  # in a thread: an answer may be long, and the mask searches all of it
                 result = await asyncio.to_thread(call.mask.result, result)
-            return result if call.cache_key is None else await self.cache.kept(call, result)
+            return result if call.cache_key is None else await self.cache.add(call, result)
         except _AlreadyAnswered as previous:
             call.long_result = is_long(previous.result.value)
             return previous.result

@@ -1,6 +1,6 @@
 """Quotas of calls: how many calls of some tools a principal may make per minute and per day.
 
-A call takes its place in each quota that covers it, or in none. Only for the event loop's thread.
+A call counts for each quota that covers it; a refused call counts for none. Only for the event loop's thread.
 """
 
 import math
@@ -16,21 +16,21 @@ from .budget import reset_at
 
 MINUTE_S: Final = 60.0
 _MAX_IDLE: Final = 1000
-"""The counts of principals beyond which those without calls of the last minute and of today are deleted."""
+"""With more counters than this, those without calls in the last minute and today are deleted."""
 
 
 class CallQuota(NamedTuple):
-    """The limits on each principal's calls of these tools, together. None: no limit."""
+    """The limits on a principal's calls of all these tools together. None: no limit."""
 
     name: str
     tools: tuple[str, ...]
-    """Globs of names."""
+    """Globs of tool names."""
     principals: tuple[str, ...]
-    """Globs of names."""
+    """Globs of principal names."""
     per_minute: int | None
-    """In any 60 seconds."""
+    """Calls in any 60 seconds."""
     per_day: int | None
-    """In a day of UTC."""
+    """Calls per day (UTC)."""
 
     def covers(self, tool: str, principal: str) -> bool:
         return any(fnmatchcase(tool, glob) for glob in self.tools) and any(
@@ -51,7 +51,7 @@ class _Taken:
 
 
 class CallQuotas:
-    """All quotas, and what principals have taken of them."""
+    """All quotas, and how much of them each principal has used."""
 
     def __init__(
         self,
@@ -126,14 +126,14 @@ class CallQuotas:
 
 
 def _refusal(quota: CallQuota, taken: _Taken, now: float, day_left_s: float) -> RateLimitedError | None:
-    """Why one more call does not fit into a quota; None if it does. Forgets calls older than a minute."""
+    """Why a quota does not allow one more call; None if it does. Deletes the times of calls older than a minute."""
     minute = taken.minute
     while minute and minute[0] <= now - MINUTE_S:
         minute.popleft()
     if quota.per_day is not None and taken.today >= quota.per_day:
         return _exhausted(quota, f"{quota.per_day} calls per day (UTC)", day_left_s)
     if quota.per_minute is not None and len(minute) >= quota.per_minute:
-        # After a lowered quota, more calls than it allows may have to pass.
+        # If the quota was lowered, more calls than it allows may be in the list.
         return _exhausted(quota, f"{quota.per_minute} calls per minute", minute[-quota.per_minute] + MINUTE_S - now)
     return None
 

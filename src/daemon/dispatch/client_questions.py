@@ -1,7 +1,7 @@
 """Asks the clients of running calls, and waits for their answers.
 
-A question goes to the client of the call that a client made, also if a child call asks. While it waits, the call holds
-no permit and its clock stands still: after the answer it has as much time left as before. ``QuestionTable`` decides
+A question goes to the client that made the call, even if a child call asks. While a call waits for an answer, it holds
+no permit and its clock stands still, so that afterwards it has as much time left as before. ``QuestionTable`` decides
 what may be asked and who may answer.
 """
 
@@ -62,8 +62,8 @@ class ClientQuestions:
         return len(self._table)
 
     async def ask(self, call: RunningCall, question: ClientQuestion, name: str = "") -> dict[str, Json]:
-        """Asks the client and returns its answer, which fits the question. ``name`` is the question's id, if it is
-        free.
+        """Asks the client and returns its answer, which fits the question. The question gets the id ``name``, if no
+        other question of the call has it.
 
         Raises:
             QuestionRefusedError: the client cannot answer such questions, did not answer in time or refused; there are
@@ -115,8 +115,8 @@ class ClientQuestions:
         return None if entry is None else (entry, self._waiting[token].asked)
 
     def answer(self, entry: OpenQuestion, result: object, error: object = None) -> InvalidAnswerError | None:
-        """Answers a question of ``find`` or ``open_questions`` with a result, or else an error of JSON-RPC. An answer
-        that does not fit ends the question too; it is returned. A second answer has no effect.
+        """Answers a question of ``find`` or ``open_questions`` with a result or an error of JSON-RPC. An invalid result
+        also ends the question, and the reason is returned. A second answer has no effect.
         """
         waiting = self._waiting.get(entry.token)
         if waiting is None or waiting.answer.done() or not self._table.close(entry, "answered"):
@@ -132,7 +132,7 @@ class ClientQuestions:
         return None
 
     def ask_again(self, calls: Iterable[RunningCall]) -> None:
-        """Asks the open questions of these calls on their current port."""
+        """Sends the open questions of these calls again, through their current ports."""
         for call in calls:
             for entry in self.open_questions(call):
                 call.port.question(call, entry)
@@ -149,7 +149,7 @@ class ClientQuestions:
             self._table.forget(call.id)
 
     async def _outcome(self, waiting: _Waiting, timeout_s: float) -> dict[str, Json] | QuestionRefusedError:
-        """The answer, or why there is none. An exception would keep the call from taking its permit again."""
+        """The answer, or why there is none. Returned, not raised: an exception would skip taking the permit again."""
         try:
             async with asyncio.timeout(timeout_s):
                 return await waiting.answer
@@ -190,13 +190,13 @@ def root_of(call: RunningCall) -> RunningCall:
 
 
 def cannot_answer(question: ClientQuestion) -> str:
-    """Why a question is not asked whose kind the client has not declared."""
+    """The reason for not asking a question of a kind that the client has not declared."""
     who = question.source or "The tool"
     return f"{who} asked its caller, but this client has not declared that it can {ABILITIES[question.kind]}."
 
 
 def _chain(call: RunningCall) -> Iterator[RunningCall]:
-    """A call and those around it."""
+    """A call and its parents, up to the client's call."""
     current: RunningCall | None = call
     while current is not None:
         yield current

@@ -39,7 +39,7 @@ Endpoint = Callable[[Request], Awaitable[dict[str, Any]]]
 
 
 class SignInOperations(Protocol):
-    """The operator's sign-ins at sources. Each method raises a ``CallError`` if it fails."""
+    """The operator's sign-ins to sources. Each method raises a ``CallError`` if it fails."""
 
     async def begin_daemon(self, source: str, redirect_uri: str) -> dict[str, Any]: ...
 

@@ -1,4 +1,4 @@
-"""The pages ``/oauth/…`` of the HTTP port, on which a user signs in at a source: a link's page, and the redirect's.
+"""The pages ``/oauth/…`` of the HTTP port, on which a user signs in to a source: a link's page, and the redirect's.
 
 They need no token: the link is the proof, and a cookie binds the sign-in to the browser that started it. A link is used
 up by the button of its page, not by opening it, since programs that show previews open links.
@@ -59,7 +59,7 @@ def sign_in_routes(port: SignInPort) -> list[Route]:
                 f"You connect {source} ({host}) to toold. From then on, calls of {who} are made there in your name. "
                 f"Continue only if you are {who}, and asked for this."
             )
-            return _page(200, f"Sign in at {source}", text, button="Continue")
+            return _page(200, f"Sign in to {source}", text, button="Continue")
         if request.headers.get("sec-fetch-site", "same-origin") not in {"same-origin", "none"}:
             return _page(403, "This page was opened by another site.", "Open the link of the call's error instead.")
         browser = secrets.token_urlsafe(32)
@@ -74,7 +74,7 @@ def sign_in_routes(port: SignInPort) -> list[Route]:
             return _page(400, "This answer is malformed.", "Start the sign-in again.")
         answer = {name: query[name] for name in _TAKEN if name in query}
         source = await port.finish(answer, request.cookies.get(COOKIE))
-        page = _page(200, f"Signed in at {source}.", "You can close this page, and make the call again.")
+        page = _page(200, f"Signed in to {source}.", "You can close this page, and make the call again.")
         page.delete_cookie(COOKIE, path="/oauth")
         return page
 

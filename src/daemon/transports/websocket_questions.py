@@ -9,7 +9,7 @@ from ..dispatch import ClientQuestions, RunningCall, Session
 
 
 def question_frame(running: RunningCall, entry: OpenQuestion) -> QuestionFrame:
-    """The question as a frame. Its id is the token: only who was asked knows it."""
+    """The question as a frame. Its id is the token, which only the client that was asked knows."""
     question = entry.question
     timeout_ms = max(0.0, entry.expires_at - time.monotonic()) * 1000
     return QuestionFrame(
@@ -28,7 +28,9 @@ def closed_frame(running: RunningCall, entry: OpenQuestion) -> QuestionClosed:
 
 
 def take_answer(questions: ClientQuestions, session: Session, frame: AnswerQuestion) -> ErrorFrame | None:
-    """Takes a client's answer. Returns why it is refused, without the request id: the call gets its own answer."""
+    """Passes on a client's answer. Returns an error if the answer is refused; it has no request id, because it is not
+    the answer of the call.
+    """
     waiting = questions.find(frame.question_id, session.principal)
     error: CallError | None
     if (

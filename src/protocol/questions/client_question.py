@@ -1,4 +1,4 @@
-"""What is asked: a question to the client of a call, read and bounded wherever it comes from."""
+"""Questions to the client of a call. They are validated and bounded, whatever their origin."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, Literal, get_args
@@ -22,7 +22,7 @@ QUESTION_KINDS: Final[tuple[QuestionKind, ...]] = get_args(QuestionKind)
 MAX_MESSAGE_CHARS: Final = 4_000
 """The text that a person reads."""
 MAX_URL_CHARS: Final = 2_048
-"""Browsers and servers take this much."""
+"""Browsers and servers accept URLs of this length."""
 MAX_QUESTION_BYTES: Final = 256 * 1024
 """A question as JSON; a prompt of this size has some 60,000 tokens."""
 MAX_SAMPLING_MESSAGES: Final = 200
@@ -33,7 +33,7 @@ _SAMPLING_FIELDS: Final = (
     *("messages", "modelPreferences", "systemPrompt", "temperature", "maxTokens", "stopSequences", "tools"),
     "toolChoice",
 )
-"""``includeContext`` is not passed on: the contexts of other servers are not for this one. Nor is ``metadata``."""
+"""``includeContext`` is not passed on, because a server must not get the contexts of others; nor is ``metadata``."""
 
 
 REQUIRED_KEY: Final = "requiredCapabilities"
@@ -62,11 +62,11 @@ _FEATURES: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 class QuestionRefusedError(ToolExecutionError):
-    """A question was not asked, or not answered; the message says why."""
+    """A question was not asked or not answered; the message says why."""
 
 
 class UndeclaredCapabilityError(QuestionRefusedError):
-    """A question was not asked, since the client has not declared that it answers such questions."""
+    """A question was not asked, because the client has not declared that it answers such questions."""
 
     def __init__(self, message: str, kind: "QuestionKind") -> None:
         super().__init__(message, details={REQUIRED_KEY: _CAPABILITIES[kind]})

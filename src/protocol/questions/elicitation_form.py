@@ -1,7 +1,7 @@
 """The forms of elicitation: one level of fields with simple values, as MCP restricts them, and their answers.
 
-A form is rebuilt from its known keywords. So nothing of a hostile schema remains that costs time or memory, such as
-nested schemas, references and regular expressions.
+A form is rebuilt from known keywords only. So a hostile schema cannot cost time or memory by nested schemas,
+references or regular expressions.
 """
 
 import re
@@ -18,7 +18,7 @@ MAX_CHOICES: Final = 512
 MAX_NAME_CHARS: Final = 100
 MAX_LABEL_CHARS: Final = 1_000
 MAX_VALUE_CHARS: Final = 64 * 1024
-"""Of one text in an answer."""
+"""The longest text in an answer."""
 
 _FORMATS: Final = frozenset({"date", "date-time", "email", "uri"})
 _EMAIL: Final = re.compile(r"[^@\s]{1,64}@[^@\s]{1,255}")

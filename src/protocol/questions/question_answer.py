@@ -1,4 +1,4 @@
-"""What is answered: a client's answer to a question, read and bounded."""
+"""The answers of clients to questions, validated and bounded."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -12,9 +12,9 @@ from .elicitation_form import ElicitationFormError, check_content
 
 MAX_ROOTS: Final = 200
 MAX_ROOT_CHARS: Final = 4_096
-"""Of a root's URI: the longest path of Linux."""
+"""The longest URI of a root: the longest path of Linux."""
 MAX_ANSWER_BYTES: Final = 1024 * 1024
-"""An answer as JSON: a completion of some 250,000 tokens, or a picture."""
+"""The largest answer as JSON: a completion of about 250,000 tokens, or an image."""
 _ACTIONS: Final = ("accept", "decline", "cancel")
 
 
@@ -23,7 +23,7 @@ class InvalidAnswerError(QuestionRefusedError):
 
 
 def read_answer(question: ClientQuestion, result: object) -> dict[str, Json]:
-    """Returns an answer in MCP's format, without what the question did not ask for.
+    """Returns an answer in MCP's format, without fields that the question did not ask for.
 
     Raises:
         InvalidAnswerError: it does not fit the question.

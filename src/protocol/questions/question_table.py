@@ -1,4 +1,6 @@
-"""Which questions are open, of which calls, and who may answer them. Pure: callers pass times and act on the result."""
+"""The open questions, with their calls and the principals that may answer them. Pure: callers pass times and act on the
+results.
+"""
 
 from collections.abc import Iterator
 from typing import Final, Literal
@@ -8,12 +10,12 @@ import msgspec
 from .client_question import ClientQuestion
 
 MAX_OPEN: Final = 1_000
-"""Open questions of all calls. Each may have 256 KiB, and few have 2."""
+"""The most open questions of all calls together. A question may have 256 KiB; most have less than 2."""
 MAX_OPEN_OF_PRINCIPAL: Final = 200
 MAX_OPEN_OF_CALL: Final = 16
-"""A client shows them side by side."""
+"""A client may show all of them at once."""
 MAX_OF_CALL: Final = 32
-"""All questions of a call, answered ones included: no person answers more, and each stops the call's clock."""
+"""The most questions of a call, including answered ones. No person answers more, and each stops the call's clock."""
 
 QuestionState = Literal["open", "answered", "withdrawn", "expired"]
 
@@ -24,7 +26,7 @@ class OpenQuestion(msgspec.Struct, eq=False):
     id: str
     """Unique within its call."""
     token: str
-    """Unique, and cannot be guessed."""
+    """Unique and not guessable."""
     call: str
     """The id of the client's call, which may have asked through its child calls."""
     principal: str
@@ -72,7 +74,7 @@ class QuestionTable:
         return (entry for entry in self._open.values() if entry.call == call)
 
     def close(self, entry: OpenQuestion, state: QuestionState) -> bool:
-        """Closes a question. Returns False if it was closed before: then a second answer came, or came too late."""
+        """Closes a question. Returns False if it was already closed, so that a second or late answer has no effect."""
         if entry.state != "open":
             return False
         entry.state = state

@@ -182,7 +182,7 @@ async def _checked(oauth: OAuthRequests) -> None:
         ServiceUnavailableError: the caller's token cannot be renewed now.
     """
     try:
-        await oauth.headers()
+        await oauth.sign_in()
     except TokenUnavailableError as error:
         raise ServiceUnavailableError(f"{error}.", executed="no") from None
 

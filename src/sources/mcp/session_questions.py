@@ -1,7 +1,7 @@
 """The requests of a server to its client, as the SDK's callbacks. Importing this module takes a second.
 
-Over HTTP a request arrives on the stream of a call. Over stdio it names no call. Then it is asked only if all calls
-that the server executes belong to one call of a client: otherwise another client might be asked.
+Over HTTP, a request arrives on the stream of a call. Over stdio, it names no call, so the client is asked only if all
+calls that the server runs belong to one call of a client; otherwise the wrong client might be asked.
 """
 
 import asyncio
@@ -47,7 +47,7 @@ class SessionQuestions:
 
     @contextmanager
     def running(self, exchange: UpstreamExchange) -> Iterator[None]:
-        """The server executes a call in this block."""
+        """Marks a block in which the server runs a call."""
         self._running.append(exchange)
         try:
             yield
@@ -66,7 +66,7 @@ class SessionQuestions:
         return await self._answer(SAMPLE, params, CreateMessageResultWithTools if with_tools else CreateMessageResult)
 
     async def list_roots(self, context: ClientRequestContext) -> ListRootsResult | ErrorData:  # noqa: ARG002
-        if self._asking() is None:  # servers ask when a session begins; what they get holds for all calls
+        if self._asking() is None:  # servers ask at the start of a session, and use the answer for all calls
             return ListRootsResult(roots=[])
         return await self._answer(LIST_ROOTS, None, ListRootsResult)
 
@@ -82,7 +82,7 @@ class SessionQuestions:
             return ErrorData(code=INVALID_REQUEST, message=refused.message)
 
     def _asking(self) -> UpstreamExchange | None:
-        """The call that the server asks for."""
+        """The call on whose behalf the server asks."""
         current = self._current.get()
         if current is not None and any(current is exchange for exchange in self._running):
             return current

@@ -22,7 +22,7 @@ from ...tools import SecretUnavailableError
 from ..checked_network import CheckedNetwork, ForbiddenAddressError
 from ..json_surrogates import LoneSurrogates
 from ..oauth.oauth_requests import OAuthRequests
-from ..oauth.sign_in_values import SignInNeededError, TokenUnavailableError
+from ..oauth.sign_in_values import SignIn, SignInNeededError, TokenUnavailableError
 from ..read_rate import MESSAGES_PER_S, ReadRate
 from .upstream_exchange import CONNECTION_CLOSED, TOO_MANY_VALUES, UpstreamExchange
 
@@ -114,12 +114,14 @@ class SourceTransport(httpx2.AsyncBaseTransport):
         """
         if self._oauth is None:
             return await self._send(request, body, exchange, {})
-        response = await self._send(request, body, exchange, await self._oauth.headers())
+        used = await self._oauth.sign_in()
+        response = await self._send(request, body, exchange, _authorization(used))
         if response.status_code in {401, 403}:
             await response.aclose()
-            if not await self._oauth.refused(response.status_code, response.headers.get("www-authenticate", "")):
+            challenge = response.headers.get("www-authenticate", "")
+            if not await self._oauth.refused(response.status_code, challenge, used):
                 return httpx2.Response(response.status_code, request=request)
-            response = await self._send(request, body, exchange, await self._oauth.headers())
+            response = await self._send(request, body, exchange, _authorization(await self._oauth.sign_in()))
             if response.status_code == 401:
                 await response.aclose()
                 raise self._oauth.needed()
@@ -146,6 +148,10 @@ class SourceTransport(httpx2.AsyncBaseTransport):
                 self._rate.add_request()
             stream = _Body(answer, stack.pop_all(), exchange, self._max_bytes, self._rate if streams else None)
             return httpx2.Response(answer.status_code, headers=answer.headers.raw, stream=stream, request=request)
+
+
+def _authorization(sign_in: SignIn | None) -> Mapping[str, str]:
+    return {} if sign_in is None else {"Authorization": f"Bearer {sign_in.access_token}"}
 
 
 class _CompressedError(Exception):

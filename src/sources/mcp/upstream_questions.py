@@ -1,4 +1,4 @@
-"""The questions of a server, asked on behalf of the call that it executes. Does not import the MCP SDK."""
+"""The questions of a server, asked on behalf of the call that it runs. Does not import the MCP SDK."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -23,7 +23,7 @@ Sampling = Literal["client", "daemon", "off"]
 """Who answers a server's requests for completions."""
 
 _MAX_REFUSALS: Final = 3
-"""The refusals that the call's error names."""
+"""The most refusals that the call's error names."""
 
 
 class CallQuestions:
@@ -64,7 +64,7 @@ class CallQuestions:
         return declared_capabilities(known_kinds(kinds))
 
     def hide(self, redact: Callable[[Any], Any]) -> None:
-        """Removes what ``redact`` removes, from now on."""
+        """Replaces the function that removes secrets."""
         self._redact = redact
 
     @contextmanager
@@ -78,7 +78,7 @@ class CallQuestions:
             raise
 
     async def ask(self, method: str, params: Mapping[str, Any], name: str = "") -> dict[str, Json]:
-        """Asks the client of the call. Roots that it does not list are the directories that it may read.
+        """Asks the client of the call. For a client that does not list roots, returns the directories that it may read.
 
         Raises:
             QuestionRefusedError: there is no answer.

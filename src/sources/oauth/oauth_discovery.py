@@ -28,7 +28,7 @@ _SCOPE: Final = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]{1,200}")
 
 @dataclass(frozen=True, slots=True)
 class AuthorizationServer:
-    """What a sign-in needs to know of an authorization server."""
+    """What a sign-in needs to know about an authorization server."""
 
     issuer: str
     authorization_endpoint: str
@@ -37,11 +37,11 @@ class AuthorizationServer:
     resource: str | None
     """The resource indicator (RFC 8707); None if the source's server names none."""
     scopes: tuple[str, ...]
-    """The scopes that the source's server names, if no answer of it demands others."""
+    """The scopes that the source's server lists, which count if none of its answers demands others."""
     offline_access: bool
     """Whether a refresh token needs a separate scope."""
     client_documents: bool
-    """Whether it takes client id metadata documents."""
+    """Whether it accepts client id metadata documents."""
     auth_methods: tuple[str, ...]
     sends_iss: bool
     """Whether each of its responses names the issuer (RFC 9207)."""
@@ -50,7 +50,7 @@ class AuthorizationServer:
 async def discover(http: OAuthHttp, server_url: str, document_url: str | None, auth: OAuthAuth) -> AuthorizationServer:
     """The authorization server of the MCP server at ``server_url``.
 
-    ``document_url`` is the ``resource_metadata`` of its answer 401.
+    ``document_url`` is the ``resource_metadata`` of its 401 response.
 
     Raises:
         OAuthFailedError: there is none that can be used.
@@ -110,7 +110,7 @@ async def _resource_document(
         except ValidationError:
             continue
         if not check_resource_allowed(resource_url_from_server_url(server_url), str(document.resource)):
-            raise OAuthFailedError(f"its metadata is of another resource ({one_line(str(document.resource), 200)})")
+            raise OAuthFailedError(f"its metadata is about another resource ({one_line(str(document.resource), 200)})")
         return document
     return None
 
@@ -128,14 +128,14 @@ async def _metadata(http: OAuthHttp, issuer: str, server_url: str) -> OAuthMetad
             continue
         if not issuers_match(str(metadata.issuer), issuer):
             raise OAuthFailedError(
-                f"the metadata of {one_line(issuer, 200)} are of another issuer ({one_line(str(metadata.issuer), 200)})"
+                f"the metadata of {one_line(issuer, 200)} names another issuer ({one_line(str(metadata.issuer), 200)})"
             )
         return metadata
     return None
 
 
 def _default_metadata(origin: str) -> OAuthMetadata:
-    """The revision of 2025-03-26: without metadata, the paths have fixed names."""
+    """The fixed paths of revision 2025-03-26, which apply without metadata."""
     return OAuthMetadata.model_validate(
         {
             "issuer": origin,

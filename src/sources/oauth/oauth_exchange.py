@@ -27,11 +27,11 @@ if TYPE_CHECKING:  # imports the SDK, which takes a second
 _VERIFIER_BYTES: Final = 48
 _KNOWN_METHODS: Final = ("none", "client_secret_basic", "client_secret_post")
 MAX_LIFETIME_S: Final = 366 * 24 * 3600.0
-"""The longest lifetime of a token that is believed."""
+"""Longer lifetimes of tokens are cut to this."""
 
 
 class RefusedGrantError(OAuthFailedError):
-    """The token endpoint refuses; ``code`` is its error."""
+    """The token endpoint refused a request; ``code`` is its error."""
 
     def __init__(self, code: str) -> None:
         super().__init__(f"the authorization server refuses ({code})")
@@ -76,10 +76,10 @@ def authorization_url(
 async def find_client(
     http: OAuthHttp, server: "AuthorizationServer", auth: OAuthAuth, redirect_uri: str, scopes: Sequence[str]
 ) -> OAuthClient:
-    """The daemon as a client: the configured one, a client id metadata document, or a newly registered one.
+    """Returns the daemon's client: the configured one, a client id metadata document, or a newly registered one.
 
     Raises:
-        OAuthFailedError: there is no way to become a client.
+        OAuthFailedError: the daemon cannot become a client.
     """
     if auth.client_id is not None:
         return OAuthClient(auth.client_id, _method(server) if auth.client_secret is not None else "none")
@@ -136,11 +136,11 @@ def _method(server: "AuthorizationServer") -> str:
 async def ask_for_token(
     http: OAuthHttp, endpoint: str, client: OAuthClient, secret: str | None, form: Mapping[str, str | None]
 ) -> TokenAnswer:
-    """Asks a token endpoint; ``secret`` is that of the client.
+    """Requests a token; ``secret`` is that of the client.
 
     Raises:
         RefusedGrantError: it refuses.
-        OAuthFailedError: it does not answer, or not with a token.
+        OAuthFailedError: it does not answer, or its answer has no token.
     """
     sent = {name: value for name, value in form.items() if value is not None} | {"client_id": client.id}
     headers = {}
@@ -158,5 +158,5 @@ async def ask_for_token(
 
 
 def lifetime_s(answer: TokenAnswer) -> float | None:
-    """For how many seconds a new token is valid; None if the answer does not say."""
+    """The number of seconds for which a new token is valid; None if the answer does not say."""
     return None if answer.expires_in is None else min(max(answer.expires_in, 0.0), MAX_LIFETIME_S)

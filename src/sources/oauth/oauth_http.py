@@ -1,7 +1,7 @@
 """Requests to authorization servers, whose addresses come from metadata and are not trusted.
 
-Each is checked by the source's address policy, goes to ``https://`` or this machine, follows no redirect, and has
-limits of time and size. No error contains a text of the answer.
+Each request is checked by the source's address policy, goes to ``https://`` or this machine, follows no redirects, and
+has limits on time and size. No error contains text of the answer.
 """
 
 from collections.abc import Mapping
@@ -13,9 +13,9 @@ from .oauth_settings import is_confidential_url
 from .sign_in_values import OAuthFailedError
 
 OAUTH_TIMEOUT_S: Final = 15.0
-"""One request to an authorization server."""
+"""The limit for one request to an authorization server."""
 MAX_OAUTH_BYTES: Final = 1024**2
-"""One answer: metadata of real servers have some kilobytes."""
+"""The limit for one answer. The metadata of real servers has a few kilobytes."""
 
 
 class OAuthHttp:

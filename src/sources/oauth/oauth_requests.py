@@ -1,6 +1,5 @@
-"""What the requests to a source's server get, and what happens when the server refuses them."""
+"""The sign-ins that requests to a source's server use, and what happens if the server refuses a request."""
 
-from collections.abc import Mapping
 from typing import Final
 
 from ..source_settings import McpSettings
@@ -14,76 +13,78 @@ NO_SECRETS: Final[frozenset[str]] = frozenset()
 
 
 class OAuthRequests:
-    """The requests of one principal to one server, by turns: ``headers``, and ``refused`` if the server refuses."""
+    """The requests of one principal to one server, which may be sent at the same time.
 
-    def __init__(self, signs: SourceSignIns, desk: SignInDesk, principal: str) -> None:
-        self._signs = signs
+    Each gets the token of ``sign_in``; if the server refuses it, ``refused`` says whether to send it again.
+    """
+
+    def __init__(self, sign_ins: SourceSignIns, desk: SignInDesk, principal: str) -> None:
+        self._sign_ins = sign_ins
         self._desk = desk
         self._principal = principal
-        self._used: SignIn | None = None
         self._before: SignIn | None = None
         self.secrets: frozenset[str] = frozenset()
-        """The secrets that the latest requests got."""
+        """The secrets that were sent with the latest requests."""
 
-    async def headers(self) -> Mapping[str, str]:
-        """The headers with the token; none without a sign-in.
+    async def sign_in(self) -> SignIn | None:
+        """The sign-in for the next request; None if the daemon has none.
 
         Raises:
             SignInNeededError: a user has no sign-in.
             TokenUnavailableError: the token cannot be read or renewed now.
         """
-        self._used = await self._signs.current(self._principal)
-        if self._used is None:
+        current = await self._sign_ins.current(self._principal)
+        if current is None:
             if self._principal != DAEMON:
                 raise self.needed()
-            return {}
-        if not self.secrets.issuperset(self._used.secrets):
-            self.secrets = frozenset([*self._used.secrets, *(self._before.secrets if self._before else ())])
-            self._before = self._used
-        return {"Authorization": f"Bearer {self._used.access_token}"}
+            return None
+        if not self.secrets.issuperset(current.secrets):
+            self.secrets = frozenset([*current.secrets, *(self._before.secrets if self._before else ())])
+            self._before = current
+        return current
 
-    async def refused(self, status: int, header: str) -> bool:
-        """After 401 or 403, with this ``WWW-Authenticate``: whether to send the request again, with new ``headers``.
+    async def refused(self, status: int, header: str, used: SignIn | None) -> bool:
+        """After 401 or 403 with this ``WWW-Authenticate``: whether to send the request again, with a new ``sign_in``.
+        ``used`` is the one that the refused request had.
 
         Raises:
             SignInNeededError: a user must sign in again.
             TokenUnavailableError: the operator must, or the token cannot be renewed now.
         """
-        challenge, signs = read_challenge(header), self._signs
+        challenge, sign_ins = read_challenge(header), self._sign_ins
         if status == 403:
             if challenge.error != "insufficient_scope":
                 return False
-            return await self._step_up(challenge)
+            return await self._step_up(challenge, used)
         if challenge != Challenge():
-            signs.challenge = challenge
-        renewable = signs.auth.grant == "client_credentials" or (self._used and self._used.refresh_token)
-        if renewable and await signs.renewed(self._principal, self._used) is not None:
+            sign_ins.challenge = challenge
+        renewable = sign_ins.auth.grant == "client_credentials" or (used is not None and used.refresh_token)
+        if renewable and await sign_ins.renewed(self._principal, used) is not None:
             return True
-        if self._used is not None:
-            signs.end(self._principal, "the server rejects it")
+        if used is not None:
+            sign_ins.end(self._principal, "the server rejects it")
         raise self.needed()
 
-    async def _step_up(self, challenge: Challenge) -> bool:
-        signs = self._signs
-        signs.demand(self._principal, challenge.scopes)
-        if signs.auth.grant == "client_credentials" and not set(challenge.scopes) <= set(
-            () if self._used is None else self._used.scopes
-        ):
-            return await signs.renewed(self._principal, self._used) is not None
+    async def _step_up(self, challenge: Challenge, used: SignIn | None) -> bool:
+        sign_ins = self._sign_ins
+        sign_ins.demand(self._principal, challenge.scopes)
+        granted = set(() if used is None else used.scopes)
+        if sign_ins.auth.grant == "client_credentials" and not set(challenge.scopes) <= granted:
+            return await sign_ins.renewed(self._principal, used) is not None
         raise self.needed()
 
     def needed(self) -> Exception:
-        """What to raise if a person must sign in."""
-        source, why = self._signs.source, self._signs.reason(self._principal)
-        if self._signs.auth.grant == "client_credentials":
+        """The error to raise if a person must sign in."""
+        source, why = self._sign_ins.source, self._sign_ins.reason(self._principal)
+        if self._sign_ins.auth.grant == "client_credentials":
             return TokenUnavailableError(f"its token is refused ({why}); check auth in [sources.{source}]")
         if self._principal == DAEMON:
             return TokenUnavailableError(f"it needs a sign-in ({why}); run `toold sources login {source}`")
-        return self._desk.needed(self._signs, self._principal, why)
+        return self._desk.needed(self._sign_ins, self._principal, why)
 
 
 class SourceOAuth:
-    """The sign-ins that an MCP source has by its settings, if any."""
+    """The sign-ins that the settings of an MCP source ask for, if any."""
 
     def __init__(self, source: str, settings: McpSettings, desk: SignInDesk) -> None:
         self._desk = desk
@@ -94,15 +95,15 @@ class SourceOAuth:
         if settings.url is None:
             return
         if shared is not None:
-            signs = self._opened(source, settings.url, shared, settings)
-            desk.add(signs)
-            self.shared = OAuthRequests(signs, desk, DAEMON)
+            sign_ins = self._opened(source, settings.url, shared, settings)
+            desk.add(sign_ins)
+            self.shared = OAuthRequests(sign_ins, desk, DAEMON)
         if isinstance(auth, OAuthAuth) and auth.of_caller:
-            self._callers = signs if auth is shared else self._opened(source, settings.url, auth, settings)
+            self._callers = sign_ins if auth is shared else self._opened(source, settings.url, auth, settings)
 
     @property
     def secrets(self) -> frozenset[str]:
-        """What the daemon's own requests got."""
+        """The secrets that were sent with the daemon's own requests."""
         return NO_SECRETS if self.shared is None else self.shared.secrets
 
     def of_caller(self, principal: str) -> OAuthRequests:
@@ -111,11 +112,11 @@ class SourceOAuth:
 
     async def close(self) -> None:
         """Waits for running renewals."""
-        for signs in self._all:
-            self._desk.remove(signs)
-            await signs.close()
+        for sign_ins in self._all:
+            self._desk.remove(sign_ins)
+            await sign_ins.close()
 
     def _opened(self, source: str, url: str, auth: OAuthAuth, settings: McpSettings) -> SourceSignIns:
-        signs = SourceSignIns(source, url, auth, OAuthHttp(settings.allow_private), self._desk.store)
-        self._all.append(signs)
-        return signs
+        sign_ins = SourceSignIns(source, url, auth, OAuthHttp(settings.allow_private), self._desk.store)
+        self._all.append(sign_ins)
+        return sign_ins

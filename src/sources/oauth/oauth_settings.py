@@ -13,7 +13,7 @@ from ..source_auth import ApiKeyAuth, Auth, BasicAuth, BearerAuth, SecretTable, 
 from ..source_setting_types import HttpUrl
 
 MAX_SCOPES: Final = 100
-"""The scopes of one sign-in, configured or demanded by the server."""
+"""The most scopes of one sign-in, configured or demanded by the server."""
 
 _Scope = Annotated[str, StringConstraints(pattern=r"^[\x21\x23-\x5b\x5d-\x7e]{1,200}$")]
 """RFC 6749, 3.3."""
@@ -21,7 +21,7 @@ _Text = Annotated[str, StringConstraints(pattern=r"^[\x20-\x7e]{1,2000}$")]
 
 
 def is_confidential_url(url: str) -> bool:
-    """Whether others cannot read what is sent there: by ``https://``, or on this machine."""
+    """Whether no one else can read what is sent there: it goes over ``https://`` or stays on this machine."""
     parts = urlsplit(url)
     return parts.scheme == "https" or (parts.scheme == "http" and is_loopback(parts.hostname or ""))
 
@@ -41,19 +41,19 @@ def _document(url: str) -> str:
 
 
 class OAuthAuth(BaseModel):
-    """Tokens of an authorization server, which the source's server names, or ``issuer``."""
+    """Tokens of an authorization server: the one that the source's server names, or ``issuer``."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
     type: Literal["oauth"]
     grant: Literal["authorization_code", "client_credentials"] = "authorization_code"
-    """A person signs in; or the client itself has access."""
+    """Whether a person signs in, or the client itself has access."""
     per: Literal["daemon", "user"] = "daemon"
     """Who signs in: the operator for all callers, or each caller."""
     issuer: Annotated[HttpUrl, AfterValidator(_confidential)] | None = None
     """The authorization server; None: the first that the source's server names."""
     client_id: _Text | None = None
-    """None: ``client_metadata_url``, or a client that is registered by itself."""
+    """None: ``client_metadata_url``, or a client that the daemon registers."""
     client_secret: SecretTable | None = None
     client_metadata_url: Annotated[HttpUrl, AfterValidator(_document)] | None = None
     """A client id metadata document, which is the client's id at servers that support it."""
@@ -98,7 +98,7 @@ class OAuthAuth(BaseModel):
 McpAuth = Annotated[
     BearerAuth | ApiKeyAuth | BasicAuth | OAuthAuth, Field(discriminator="type"), BeforeValidator(with_type)
 ]
-"""How an MCP server is authenticated to."""
+"""How the daemon authenticates to an MCP server."""
 
 
 def secret_auth(auth: McpAuth | None) -> Auth | None:

@@ -1,7 +1,7 @@
 """Pending sign-ins of all sources: the links that start one, and the redirect that ends it.
 
-A **ticket** is a one-time link for one principal and source. The ``state`` of a request belongs to one sign-in, is
-taken when it is answered, and from a page of the daemon also to one browser.
+A **ticket** is a one-time link for one principal and source. The ``state`` of an authorization request belongs to one
+sign-in and is valid for one redirect. If the sign-in began on a page of the daemon, it also belongs to one browser.
 """
 
 import hmac
@@ -28,7 +28,7 @@ if TYPE_CHECKING:  # imports the SDK, which takes a second
 SIGN_IN_S: Final = 600.0
 """How long a link is valid, and how long a person may take to sign in."""
 MAX_PENDING: Final = 1000
-"""The links, and the sign-ins that wait for their redirect; beyond it the oldest ends."""
+"""The most links, and the most sign-ins that wait for their redirect; beyond it, the oldest one is dropped."""
 SIGN_IN_PATH: Final = "/oauth/sign-in/"
 CALLBACK_PATH: Final = "/oauth/callback"
 _MAX_CODE_CHARS: Final = 8192
@@ -40,14 +40,14 @@ _log = structlog.get_logger(__name__)
 class SignInTicket:
     """A link that starts a sign-in."""
 
-    signs: SourceSignIns
+    sign_ins: SourceSignIns
     principal: str
     ends_at: float
 
 
 @dataclass(frozen=True, slots=True)
 class _PendingSignIn:
-    signs: SourceSignIns
+    sign_ins: SourceSignIns
     principal: str
     server: "AuthorizationServer"
     client: OAuthClient
@@ -73,35 +73,37 @@ class SignInDesk:
     def __repr__(self) -> str:
         return f"<SignInDesk of {', '.join(self._sources) or 'nothing'}>"
 
-    def add(self, signs: SourceSignIns) -> None:
+    def add(self, sign_ins: SourceSignIns) -> None:
         """Adds the sign-ins of a source, in place of those with its earlier settings."""
-        self._sources[signs.source] = signs
+        self._sources[sign_ins.source] = sign_ins
 
-    def remove(self, signs: SourceSignIns) -> None:
-        """Removes them, unless the source has others by now."""
-        if self._sources.get(signs.source) is signs:
-            del self._sources[signs.source]
+    def remove(self, sign_ins: SourceSignIns) -> None:
+        """Removes them, unless newer ones of the source have replaced them."""
+        if self._sources.get(sign_ins.source) is sign_ins:
+            del self._sources[sign_ins.source]
 
-    def needed(self, signs: SourceSignIns, principal: str, why: str) -> SignInNeededError:
-        """The error of a call whose principal has to sign in, with the link. While a link is unused, it remains."""
+    def needed(self, sign_ins: SourceSignIns, principal: str, why: str) -> SignInNeededError:
+        """Returns the error of a call whose principal has to sign in, with a link: the earlier one if it is unused."""
         now, tickets = time.monotonic(), self._tickets
         for key in [key for key, ticket in tickets.items() if ticket.ends_at <= now]:
             del tickets[key]
-        known = (key for key, ticket in tickets.items() if ticket.principal == principal and ticket.signs is signs)
+        known = (
+            key for key, ticket in tickets.items() if ticket.principal == principal and ticket.sign_ins is sign_ins
+        )
         key = next(known, "")
         if not key:
             key = secrets.token_urlsafe(24)
-            _put(tickets, key, SignInTicket(signs, principal, now + SIGN_IN_S))
-        return SignInNeededError(signs.source, why, f"{self._origin()}{SIGN_IN_PATH}{key}")
+            _put(tickets, key, SignInTicket(sign_ins, principal, now + SIGN_IN_S))
+        return SignInNeededError(sign_ins.source, why, f"{self._origin()}{SIGN_IN_PATH}{key}")
 
     def ticket(self, key: str) -> SignInTicket | None:
-        """The ticket of a link, if it is still valid; it remains valid."""
+        """The ticket of a link, if it is still valid; reading it does not use it up."""
         ticket = self._tickets.get(key)
         return None if ticket is None or ticket.ends_at <= time.monotonic() else ticket
 
     async def use_ticket(self, key: str, browser: str) -> str:
-        """Starts the sign-in of a link, which is then used up; returns where the browser goes. ``browser`` is a secret
-        that only this browser has.
+        """Uses up a link to start its sign-in, and returns the URL for the browser. ``browser`` is a secret that only
+        this browser has.
 
         Raises:
             NotFoundError: the link is used or too old.
@@ -111,30 +113,30 @@ class SignInDesk:
         if ticket is None:
             raise NotFoundError("This link was used or is too old. Make the call again for a new one.")
         del self._tickets[key]
-        return await self._begin(ticket.signs, ticket.principal, f"{self._origin()}{CALLBACK_PATH}", browser)
+        return await self._begin(ticket.sign_ins, ticket.principal, f"{self._origin()}{CALLBACK_PATH}", browser)
 
     async def begin_daemon(self, source: str, redirect_uri: str) -> str:
-        """Starts the daemon's own sign-in at a source; returns the link for the operator's browser.
+        """Starts the daemon's own sign-in to a source; returns the link for the operator's browser.
 
         Raises:
             NotFoundError: no such source has OAuth.
             InvalidArgumentsError: the source signs in by itself, or the redirect does not lead to this machine.
             ServiceUnavailableError: the authorization server cannot be used.
         """
-        signs = self._named(source)
-        if signs.auth.grant == "client_credentials":
+        sign_ins = self._named(source)
+        if sign_ins.auth.grant == "client_credentials":
             raise InvalidArgumentsError(f"{source} has the grant client_credentials: the daemon gets tokens by itself.")
         parts = urlsplit(redirect_uri)
         if parts.scheme != "http" or not is_confidential_url(redirect_uri) or len(redirect_uri) > 200:
             raise InvalidArgumentsError("The redirect_uri must be http:// on a loopback address.")
-        return await self._begin(signs, DAEMON, redirect_uri, None)
+        return await self._begin(sign_ins, DAEMON, redirect_uri, None)
 
     async def finish(self, answer: dict[str, str], browser: str | None) -> tuple[SourceSignIns, str]:
         """Ends a sign-in with the query of its redirect; returns its source's sign-ins and its principal.
 
         Raises:
             InvalidArgumentsError: the answer belongs to no pending sign-in, or is not the authorization server's.
-            ServiceUnavailableError: there is no token for it.
+            ServiceUnavailableError: the authorization server issued no token.
         """
         pending = self._pending.pop(answer.get("state", ""), None)
         if pending is None or pending.ends_at <= time.monotonic():
@@ -143,10 +145,10 @@ class SignInDesk:
             )
         if pending.browser is not None and not hmac.compare_digest(pending.browser, browser or ""):
             raise InvalidArgumentsError("This sign-in was started in another browser; start again in this one.")
-        server, signs = pending.server, pending.signs
+        server, sign_ins = pending.server, pending.sign_ins
         issuer = answer.get("iss")
         if issuer != server.issuer and (issuer is not None or server.sends_iss):
-            raise InvalidArgumentsError("This answer is not of the authorization server that was asked (iss).")
+            raise InvalidArgumentsError("This answer does not come from the authorization server that was asked (iss).")
         if "error" in answer:
             code = error_code(answer["error"]) or "it does not say why"
             raise InvalidArgumentsError(f"The authorization server refuses the sign-in ({code}).")
@@ -161,13 +163,15 @@ class SignInDesk:
             "resource": server.resource,
         }
         try:
-            secret = await signs.client_secret(pending.client)
-            tokens = await ask_for_token(signs.http, server.token_endpoint, pending.client, secret, form)
+            secret = await sign_ins.client_secret(pending.client)
+            tokens = await ask_for_token(sign_ins.http, server.token_endpoint, pending.client, secret, form)
         except (OAuthFailedError, SecretUnavailableError) as error:
-            raise _failed(signs.source, error) from None
-        await signs.keep(pending.principal, new_sign_in(signs.url, server, pending.client, pending.scopes, tokens))
-        _log.info("signed in", source=signs.source, principal=pending.principal)
-        return signs, pending.principal
+            raise _failed(sign_ins.source, error) from None
+        await sign_ins.keep(
+            pending.principal, new_sign_in(sign_ins.url, server, pending.client, pending.scopes, tokens)
+        )
+        _log.info("signed in", source=sign_ins.source, principal=pending.principal)
+        return sign_ins, pending.principal
 
     async def sign_out(self, source: str, principal: str) -> bool:
         """Removes the sign-in of a principal; False if there was none.
@@ -178,36 +182,36 @@ class SignInDesk:
         return await self._named(source).forget(principal)
 
     def _named(self, source: str) -> SourceSignIns:
-        signs = self._sources.get(source)
-        if signs is None:
+        sign_ins = self._sources.get(source)
+        if sign_ins is None:
             names = ", ".join(self._sources) or "none"
             raise NotFoundError(f'No source {one_line(source, 80)!r} has auth with type = "oauth"; with it: {names}.')
-        return signs
+        return sign_ins
 
-    async def _begin(self, signs: SourceSignIns, principal: str, redirect_uri: str, browser: str | None) -> str:
+    async def _begin(self, sign_ins: SourceSignIns, principal: str, redirect_uri: str, browser: str | None) -> str:
         try:
-            server = await signs.server()
-            scopes = await signs.scopes(principal, server.scopes, offline_access=server.offline_access)
-            client = await self._client(signs, server, redirect_uri, scopes)
+            server = await sign_ins.server()
+            scopes = await sign_ins.scopes(principal, server.scopes, offline_access=server.offline_access)
+            client = await self._client(sign_ins, server, redirect_uri, scopes)
         except (OAuthFailedError, SecretUnavailableError) as error:
-            raise _failed(signs.source, error) from None
+            raise _failed(sign_ins.source, error) from None
         state, verifier = secrets.token_urlsafe(32), new_verifier()
         ends_at = time.monotonic() + SIGN_IN_S
-        pending = _PendingSignIn(signs, principal, server, client, redirect_uri, verifier, scopes, browser, ends_at)
+        pending = _PendingSignIn(sign_ins, principal, server, client, redirect_uri, verifier, scopes, browser, ends_at)
         _put(self._pending, state, pending)
         return authorization_url(
             server, client, redirect_uri=redirect_uri, state=state, verifier=verifier, scopes=scopes
         )
 
     async def _client(
-        self, signs: SourceSignIns, server: "AuthorizationServer", redirect_uri: str, scopes: tuple[str, ...]
+        self, sign_ins: SourceSignIns, server: "AuthorizationServer", redirect_uri: str, scopes: tuple[str, ...]
     ) -> OAuthClient:
-        """The client for this redirect; registered once while the daemon runs."""
-        key = (signs.source, server.issuer, redirect_uri)
+        """The client for this redirect, which is registered once per run of the daemon."""
+        key = (sign_ins.source, server.issuer, redirect_uri)
         client = self._clients.get(key)
         if client is None or (client.expires_at is not None and client.expires_at <= time.time()):
-            client = await find_client(signs.http, server, signs.auth, redirect_uri, scopes)
-            if signs.auth.client_id is None:
+            client = await find_client(sign_ins.http, server, sign_ins.auth, redirect_uri, scopes)
+            if sign_ins.auth.client_id is None:
                 _put(self._clients, key, client)
         return client
 
@@ -220,4 +224,4 @@ def _put(kept: dict[Any, Any], key: Any, value: Any) -> None:
 
 def _failed(source: str, error: Exception) -> CallError:
     _log.warning("a sign-in failed", source=source, reason=str(error))
-    return ServiceUnavailableError(f"No sign-in at {source}: {error}.", executed="no")
+    return ServiceUnavailableError(f"Signing in to {source} failed: {error}.", executed="no")

@@ -1,4 +1,4 @@
-"""What is kept of a sign-in, and what of it a person may read. Pure."""
+"""What is stored about a sign-in, and which parts of it a person may read. Pure."""
 
 from typing import Final
 
@@ -10,7 +10,7 @@ from ...tools import HEADER_VALUE, SecretUnavailableError
 DAEMON: Final = ":daemon"
 """In place of a principal: the sign-in of the daemon itself. No principal has a name that begins with a colon."""
 MAX_TOKEN_CHARS: Final = 16 * 1024
-"""One token: longer ones do not fit into the headers that servers accept."""
+"""The longest token; longer ones do not fit into the headers that servers accept."""
 _ERRORS: Final = frozenset(
     {
         *("access_denied", "invalid_client", "invalid_grant", "invalid_request", "invalid_scope", "invalid_target"),
@@ -19,7 +19,7 @@ _ERRORS: Final = frozenset(
         *("login_required", "consent_required", "unapproved_software_statement", "invalid_software_statement"),
     }
 )
-"""The error codes of OAuth that messages repeat; another text could be a token."""
+"""The error codes of OAuth that messages may repeat; any other text could be a token."""
 
 
 class TokenUnavailableError(SecretUnavailableError):
@@ -31,7 +31,7 @@ class OAuthFailedError(Exception):
 
 
 class SignInNeededError(PermissionDeniedError):
-    """The caller has to sign in at a source, on the page at ``url``."""
+    """The caller has to sign in to a source, on the page at ``url``."""
 
     def __init__(self, source: str, why: str, url: str) -> None:
         self.source, self.url = source, url
@@ -47,7 +47,7 @@ class OAuthClient(msgspec.Struct, frozen=True):
     method: str
     """``token_endpoint_auth_method``."""
     secret: str | None = None
-    """None too if the secret is in the settings."""
+    """Also None if the secret is in the settings."""
     expires_at: float | None = None
     """When the secret expires."""
 
@@ -56,10 +56,10 @@ class OAuthClient(msgspec.Struct, frozen=True):
 
 
 class SignIn(msgspec.Struct, frozen=True):
-    """A sign-in at the authorization server of a source: what is needed to send and renew its token."""
+    """A sign-in to the authorization server of a source: what is needed to send and renew its token."""
 
     url: str
-    """Of the source's server: the token is sent to no other."""
+    """The URL of the source's server. The token is sent to no other server."""
     issuer: str
     token_endpoint: str
     resource: str | None
@@ -68,9 +68,9 @@ class SignIn(msgspec.Struct, frozen=True):
     refresh_token: str | None
     expires_at: float | None
     lifetime_s: float | None
-    """Of the token, when it was new."""
+    """The lifetime of the token when it was issued."""
     scopes: tuple[str, ...]
-    """Those that were granted."""
+    """The granted scopes."""
 
     def __repr__(self) -> str:
         return f"<SignIn at {self.issuer}>"

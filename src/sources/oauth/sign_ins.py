@@ -1,4 +1,4 @@
-"""The tokens of one source: finds them, renews them before they end, and knows what is wrong with them."""
+"""The tokens of one source: finds them, renews them before they expire, and says what is wrong with them."""
 
 import asyncio
 import re
@@ -22,9 +22,9 @@ if TYPE_CHECKING:  # imports the SDK, which takes a second
     from .oauth_discovery import AuthorizationServer
 
 RENEW_S: Final = 60.0
-"""A token is renewed this long before it ends, or in the last fifth of a shorter life."""
+"""A token is renewed this long before it expires, or in the last fifth of a shorter lifetime."""
 RETRY_S: Final = 5.0
-"""How long a failed renewal counts for later requests, so that they do not queue at a server that does not answer."""
+"""For how long requests after a failed renewal fail at once, so that they do not queue for an unresponsive server."""
 MAX_ENDED: Final = 1000
 """The principals whose ended sign-ins and demanded scopes are remembered."""
 
@@ -44,7 +44,7 @@ class SignInStore(Protocol):
 
 
 class MemorySignIns:
-    """Implements ``SignInStore`` for a check of a source, which keeps nothing."""
+    """Implements ``SignInStore`` in memory, for checks of sources, which store nothing."""
 
     def __init__(self) -> None:
         self._kept: dict[tuple[str, str], str] = {}
@@ -68,14 +68,14 @@ class Challenge(NamedTuple):
 
 
 def read_challenge(header: str) -> Challenge:
-    """The parts of ``WWW-Authenticate`` that a sign-in needs."""
+    """Returns the parts of ``WWW-Authenticate`` that a sign-in needs."""
     parts = {name.lower(): quoted or plain for name, quoted, plain in _CHALLENGE.findall(header[:16_000])}
     scopes = tuple(dict.fromkeys(parts.get("scope", "").split()))[:MAX_SCOPES]
     return Challenge(parts.get("error"), scopes, parts.get("resource_metadata"))
 
 
 class SourceSignIns:
-    """The sign-ins at one source."""
+    """The sign-ins to one source."""
 
     def __init__(self, source: str, url: str, auth: OAuthAuth, http: OAuthHttp, store: SignInStore) -> None:
         self.source = source
@@ -83,7 +83,7 @@ class SourceSignIns:
         self.auth = auth
         self.http = http
         self.challenge = Challenge()
-        """The latest of the server, for the next sign-in."""
+        """The latest one of the server, for the next sign-in."""
         self._store = store
         self._renewals: dict[str, asyncio.Task[SignIn | None]] = {}
         self._failures: dict[str, tuple[float, str]] = {}
@@ -96,10 +96,10 @@ class SourceSignIns:
         return f"<SourceSignIns {self.source}>"
 
     async def current(self, principal: str) -> SignIn | None:
-        """The sign-in with a token that has not ended; None if there is none.
+        """The sign-in whose token has not expired; None if there is none.
 
         Raises:
-            TokenUnavailableError: there is one, but its token ended and cannot be renewed now.
+            TokenUnavailableError: there is one, but its token has expired and cannot be renewed now.
         """
         sign_in = await self._find(principal)
         if sign_in is not None and not _is_ending(sign_in, time.time()):
@@ -140,7 +140,7 @@ class SourceSignIns:
         return running.result()
 
     async def keep(self, principal: str, sign_in: SignIn) -> None:
-        """Keeps a new sign-in in place of the one before."""
+        """Stores a new sign-in, which replaces the earlier one."""
         if self.auth.grant == "client_credentials":
             self._held = sign_in
         else:
@@ -155,13 +155,13 @@ class SourceSignIns:
         return await self._store.remove(principal, self.source)
 
     def demand(self, principal: str, scopes: Sequence[str]) -> None:
-        """Notes scopes that the server demands of this principal, for the next sign-in."""
+        """Records scopes that the server demands of this principal, for the next sign-in."""
         more = (*self._demanded.pop(principal, ()), *scopes)
         self._demanded[principal] = tuple(dict.fromkeys(more))[:MAX_SCOPES]
         _bound(self._demanded)
 
     async def scopes(self, principal: str, offered: Sequence[str], *, offline_access: bool) -> tuple[str, ...]:
-        """The scopes to ask for: those granted so far remain, so that one demand does not undo another."""
+        """The scopes to ask for. They include those granted so far, so that one demand does not undo another."""
         wanted = self.auth.scopes or self.challenge.scopes or tuple(offered)
         demanded = self._demanded.get(principal, ())
         if demanded:
@@ -179,7 +179,7 @@ class SourceSignIns:
         return self._ended.get(principal, "there is none yet")
 
     def end(self, principal: str, why: str) -> None:
-        """Notes why a sign-in cannot be used any longer."""
+        """Records why a sign-in can no longer be used."""
         self._ended.pop(principal, None)
         self._ended[principal] = why
         _bound(self._ended)
@@ -205,7 +205,7 @@ class SourceSignIns:
         return sign_in if self._is_of_settings(sign_in) else None
 
     def _is_of_settings(self, sign_in: SignIn) -> bool:
-        """Whether the settings have not changed since to another server or client."""
+        """Whether the settings still name the server and the client of this sign-in."""
         auth = self.auth
         return (
             sign_in.url == self.url
@@ -269,7 +269,7 @@ class SourceSignIns:
         return await discover(self.http, self.url, self.challenge.document_url, self.auth)
 
     async def client_secret(self, client: OAuthClient) -> str | None:
-        """The secret of the client: the one in the settings as it is now, or the registered one.
+        """The secret of the client: the current one of the settings, or the registered one.
 
         Raises:
             SecretUnavailableError: it cannot be read.

@@ -1,4 +1,4 @@
-"""A daemon that signs in at a real authorization server."""
+"""A daemon that signs in to a real authorization server."""
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack

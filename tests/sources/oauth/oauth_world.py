@@ -11,6 +11,7 @@ from typing import Any, Final
 from urllib.parse import parse_qsl, urlsplit
 
 import httpx
+import pytest
 from mcp.server.auth.middleware.auth_context import get_access_token
 from mcp.server.auth.provider import (
     AccessToken,
@@ -28,9 +29,9 @@ from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
 from pydantic import AnyHttpUrl
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 from tests.simulated_daemon import TOKEN, simulated_environment
+from tests.waiting import until
 from toold.daemon.access import TokenBook, change_tokens
 from toold.daemon.app import Daemon
 from toold.daemon.config.setting_sources import load_settings
@@ -64,7 +65,7 @@ issuer = "{url}/machine"
 """
 ROBOT_SECRET: Final = "the-secret-of-the-robot"
 
-Override = Callable[[Request], Awaitable[Response]]
+Override = Callable[[Request], Awaitable[ASGIApp]]
 
 
 class Grants(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken, AccessToken]):
@@ -193,6 +194,12 @@ class Servers:
         stack.callback(ended.set)
         await started.wait()
 
+    @property
+    def mcp(self) -> ASGIApp:
+        """The protected server."""
+        assert self._mcp is not None
+        return self._mcp
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = scope["path"]
         self.asked.append((scope["method"], path))
@@ -242,8 +249,7 @@ class OAuthWorld:
 
     async def ready(self, source: str) -> None:
         """Returns when the tools of a source are listed."""
-        while (state := await self.state(source))["state"] != "ready" or not state["tools"]:
-            self.daemon.sources.refresh()
+        await self._state_with(source, lambda state: state["state"] == "ready" and state["tools"])
         await self.daemon.publisher.published()
 
     async def state(self, source: str) -> dict[str, Any]:
@@ -252,9 +258,26 @@ class OAuthWorld:
 
     async def problem(self, source: str, text: str) -> str:
         """The problem of a source, when it has this text."""
-        while text not in ((await self.state(source))["problem"] or ""):
-            self.daemon.sources.refresh()
-        return str((await self.state(source))["problem"])
+        return str((await self._state_with(source, lambda state: text in (state["problem"] or "")))["problem"])
+
+    async def _state_with(self, source: str, reached: Callable[[dict[str, Any]], object]) -> dict[str, Any]:
+        """The state of a source, once ``reached`` is true of it; the source is read again until then."""
+        states: list[dict[str, Any]] = []
+
+        async def look() -> object:
+            states.append(await self.state(source))
+            found = reached(states[-1])
+            if not found:
+                self.daemon.sources.refresh()
+            return found
+
+        try:
+            await until(look)
+        except TimeoutError:
+            pytest.fail(
+                f"after {len(states)} looks, the source is {states[-1]}; the last requests: {self.servers.asked[-8:]}"
+            )
+        return states[-1]
 
     async def whoami(self, principal: str, source: str) -> dict[str, Any]:
         """The result of the source's tool, called by a principal."""

@@ -1,4 +1,4 @@
-"""Signing in at a real authorization server: the daemon, each user, and a client by its credentials."""
+"""Signing in to a real authorization server: the daemon, each user, and a client by its credentials."""
 
 import asyncio
 import json
@@ -8,10 +8,25 @@ from typing import Any
 import pytest
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from .oauth_world import ROBOT_SECRET, OAuthWorld
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+def replaying(body: bytes, app: ASGIApp) -> ASGIApp:
+    """The app, for a request whose body has been read."""
+
+    async def replayed(scope: Scope, receive: Receive, send: Send) -> None:
+        pending = iter([{"type": "http.request", "body": body, "more_body": False}])
+
+        async def body_first() -> Message:
+            return next(pending, None) or await receive()
+
+        await app(scope, body_first, send)
+
+    return replayed
 
 
 def text(result: dict[str, Any]) -> str:
@@ -29,6 +44,32 @@ async def test_the_daemon_signs_in_and_renews_its_token(oauth: OAuthWorld) -> No
     before = oauth.grants.refreshed
     answers = await asyncio.gather(*(oauth.whoami("ann", "shared") for _ in range(5)))
     assert ["olga with [bound]" in text(answer) for answer in answers] == [True] * 5
+    assert oauth.grants.refreshed == before + 1
+
+
+async def test_a_late_refusal_does_not_renew_a_new_token(oauth: OAuthWorld) -> None:
+    """A refused request compares the token that it had itself, not that of a later request."""
+    await oauth.sign_in("olga")
+    await oauth.ready("shared")
+    arrived, released = asyncio.Event(), asyncio.Event()
+
+    async def refusing_late(request: Request) -> ASGIApp:
+        body = await request.body()
+        if arrived.is_set() or b"tools/call" not in body:
+            return replaying(body, oauth.servers.mcp)
+        arrived.set()
+        await released.wait()
+        return Response(status_code=401, headers={"www-authenticate": "Bearer"})
+
+    oauth.servers.overrides["/mcp"] = refusing_late
+    oauth.grants.access.clear()
+    before = oauth.grants.refreshed
+    first = asyncio.create_task(oauth.whoami("ann", "shared"))
+    await arrived.wait()
+    assert "olga with [bound]" in text(await oauth.whoami("ann", "shared"))
+    released.set()
+    assert "olga with [bound]" in text(await first)
+    del oauth.servers.overrides["/mcp"]
     assert oauth.grants.refreshed == before + 1
 
 
@@ -57,7 +98,7 @@ async def test_each_user_signs_in_for_themselves(oauth: OAuthWorld) -> None:
         assert started.status_code == 303, started.text
         answer = await oauth.agree(started.headers["location"], caller.upper())
         ended = await oauth.http.get("/oauth/callback", params=answer)
-        assert "Signed in at own" in ended.text
+        assert "Signed in to own" in ended.text
         assert (await oauth.http.get(link)).status_code == 404
         assert f"{caller.upper()} with [bound]" in text(await oauth.whoami(caller, "own"))
     assert "ANN with" in text(await oauth.whoami("ann", "own"))
@@ -158,9 +199,9 @@ async def test_hostile_metadata_and_registrations_are_refused(oauth: OAuthWorld)
     resource, server = "/.well-known/oauth-protected-resource/mcp", "/.well-known/oauth-authorization-server"
     for path, override, expected in (
         (server, redirecting, "redirects, which is refused"),
-        (server, other_issuer, "of another issuer"),
+        (server, other_issuer, "names another issuer"),
         (server, endless, "sent more than 1 MiB"),
-        (resource, other_resource, "of another resource"),
+        (resource, other_resource, "about another resource"),
         (resource, other_server, "without encryption"),
         (resource, metadata_service, "cloud metadata service"),
     ):

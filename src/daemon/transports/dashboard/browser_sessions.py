@@ -1,4 +1,4 @@
-"""The browsers that are signed in at the dashboard, and the links that sign one in.
+"""The browsers that are signed in to the dashboard, and the links that sign one in.
 
 The cookie has a random secret; the file has only its hash and that of the token with which the browser signed in. So
 the file cannot be used to sign in, and a session ends when its token is revoked or expires. It outlives a restart of
