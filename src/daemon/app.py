@@ -372,6 +372,7 @@ class Daemon:
         return MetricGauges(
             limits={"running": permits, **{name: limiter.permits for name, limiter in self.limiters.items()}},
             connections=lambda: self.websocket.connections,
+            calls=lambda: self.router.accepted,
             rows_written=lambda: self.store.audit.rows_written,
             rows_dropped=lambda: self.store.audit.rows_dropped,
             rows_unsent=lambda: self.sender.backlog if self.sender else 0,

@@ -112,6 +112,7 @@ async def test_permits_and_connections_rise_and_fall(http: httpx.AsyncClient, ma
                 reading("toold_permits_in_use", limit="running") == 2
                 and reading("toold_permits_in_use", limit="glm") == 1
                 and reading("toold_connections") == 1
+                and reading("toold_calls_running") >= 2
             ),
         )
         await peer.send(op="cancel", request_id="glm")
@@ -121,6 +122,7 @@ async def test_permits_and_connections_rise_and_fall(http: httpx.AsyncClient, ma
         lambda reading: (
             not (
                 reading("toold_connections")
+                or reading("toold_calls_running")
                 or reading("toold_permits_in_use", limit="running")
                 or reading("toold_permits_in_use", limit="glm")
             )

@@ -75,6 +75,7 @@ class MetricGauges:
     limits: Mapping[str, LimitGauge]
     """Name (``daemon``, ``kimi``, ``glm``) → permits."""
     connections: Callable[[], int]
+    calls: Callable[[], int]
     rows_written: Callable[[], int]
     rows_dropped: Callable[[], int]
     rows_unsent: Callable[[], int]
@@ -279,6 +280,11 @@ class _Scraped(Collector):
             bound.add_metric([name], limit.limit)
             waiting.add_metric([name], limit.waiting)
         yield from (in_use, bound, waiting)
+        yield GaugeMetricFamily(
+            "toold_calls_running",
+            "Calls whose answer is not sent yet, waiting ones included.",
+            value=self._gauges.calls(),
+        )
         yield GaugeMetricFamily("toold_connections", "Open connections.", value=self._gauges.connections())
         yield CounterMetricFamily("toold_audit_rows_written", "Audit rows written.", value=self._gauges.rows_written())
         yield CounterMetricFamily("toold_audit_rows_dropped", "Audit rows lost.", value=self._gauges.rows_dropped())

@@ -33,7 +33,12 @@ def connections() -> list[str]:
 @pytest.fixture
 def metrics(limits: dict[str, Permits], connections: list[str]) -> Metrics:
     gauges = MetricGauges(
-        limits, lambda: len(connections), rows_written=lambda: 7, rows_dropped=lambda: 2, rows_unsent=lambda: 5
+        limits,
+        lambda: len(connections),
+        calls=lambda: 3,
+        rows_written=lambda: 7,
+        rows_dropped=lambda: 2,
+        rows_unsent=lambda: 5,
     )
     return Metrics(is_tool={"echo", "chat"}.__contains__, gauges=gauges)
 
@@ -101,7 +106,7 @@ def test_tokens_and_cost(metrics: Metrics) -> None:
 def test_todays_totals_are_restored_and_end_at_midnight(limits: dict[str, Permits]) -> None:
     """Usage from before the start counts, until the next day (UTC)."""
     now = [dt.datetime(2026, 5, 1, 23, 59, tzinfo=dt.UTC).timestamp()]
-    metrics = Metrics(is_tool=lambda _: True, gauges=MetricGauges(limits, *[lambda: 0] * 4), clock=lambda: now[0])
+    metrics = Metrics(is_tool=lambda _: True, gauges=MetricGauges(limits, *[lambda: 0] * 5), clock=lambda: now[0])
     before = DailyUsage(
         day="2026-05-01", principal="local", tool="chat", provider="kimi", model="k2", simulated=False, currency="USD",
         completions=3, input_tokens=1000, output_tokens=10, cached_tokens=0, cost=0.5, estimated=0,
@@ -134,6 +139,7 @@ def test_gauges_are_read_at_the_scrape(metrics: Metrics, limits: dict[str, Permi
     assert sample(metrics, "toold_permits_limit", limit="glm") == 4
     assert sample(metrics, "toold_permits_waiting", limit="glm") == 100
     assert sample(metrics, "toold_connections") == 1
+    assert sample(metrics, "toold_calls_running") == 3
     assert sample(metrics, "toold_audit_rows_written_total") == 7
     assert sample(metrics, "toold_audit_rows_dropped_total") == 2
     assert sample(metrics, "toold_audit_rows_unsent") == 5
@@ -141,7 +147,7 @@ def test_gauges_are_read_at_the_scrape(metrics: Metrics, limits: dict[str, Permi
 
 def test_two_daemons_in_one_process_count_apart(metrics: Metrics, limits: dict[str, Permits]) -> None:
     """Nothing is kept in a registry that all share."""
-    other = Metrics(is_tool=lambda _: True, gauges=MetricGauges(limits, *[lambda: 0] * 4))
+    other = Metrics(is_tool=lambda _: True, gauges=MetricGauges(limits, *[lambda: 0] * 5))
     other.call_ended("echo", _ended("ok", 0.0, 0.0))
     assert not any(name == "toold_calls_total" for name, _ in samples(metrics))
 
