@@ -125,7 +125,9 @@ class Caller:
         """The result of a tool, as MCP has it."""
         params = {"name": tool, "arguments": arguments}
         message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
-        answer = await self.http.post("/mcp", json=message, headers=self._named({"mcp-protocol-version": "2025-06-18"}))
+        # Without `accept`, a call that takes long is answered with events.
+        headers = self._named({"accept": "application/json", "mcp-protocol-version": "2025-06-18"})
+        answer = await self.http.post("/mcp", json=message, headers=headers)
         assert answer.status_code == 200, answer.text
         return dict(answer.json()["result"])
 

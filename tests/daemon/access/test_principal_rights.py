@@ -109,7 +109,7 @@ class World:
 
     async def _by_mcp(self, token: str | None, tool: str, arguments: dict[str, Any]) -> Any:
         message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": tool, "arguments": arguments}}
-        headers = {"mcp-protocol-version": "2025-06-18"} | (
+        headers = {"accept": "application/json", "mcp-protocol-version": "2025-06-18"} | (
             {} if token is None else {"authorization": f"Bearer {token}"}
         )
         address = f"http://127.0.0.1:{self.daemon.http.port}"

@@ -284,7 +284,9 @@ class OAuthWorld:
         tool = next(tool.name for tool in self.daemon.sources.tools if tool.source == source)
         message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": tool, "arguments": {}}}
         token = TOKEN if principal == "local" else self.tokens[principal]
-        headers = {"authorization": f"Bearer {token}", "mcp-protocol-version": "2025-06-18"}
+        # Without `accept`, a call that takes long is answered with events.
+        headers = {"accept": "application/json", "mcp-protocol-version": "2025-06-18"}
+        headers["authorization"] = f"Bearer {token}"
         answer = await self.http.post("/mcp", json=message, headers=headers)
         assert answer.status_code == 200, answer.text
         return dict(answer.json()["result"])
