@@ -64,7 +64,7 @@ class Daemon:
         self.starts = 0
         self._directory = directory
         self._log = directory / "daemon.log"
-        self._env = daemon_environment(self.state, **settings)
+        self.env = daemon_environment(self.state, **settings)
         self._process: asyncio.subprocess.Process | None = None
         self.clock_shift_s = 0.0
         """By how much the clock of the next process is fast."""
@@ -101,7 +101,7 @@ class Daemon:
                 *("serve", "--simulate", *ports),
                 stdout=log,
                 stderr=log,
-                env=self._env,
+                env=self.env,
                 cwd=self._directory,
             )
         self.starts += 1
@@ -127,7 +127,7 @@ class Daemon:
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "toold", "token", "create", name),
             stdout=asyncio.subprocess.PIPE,
-            env=self._env,
+            env=self.env,
             cwd=self._directory,
         )
         output, _ = await process.communicate()

@@ -159,8 +159,10 @@ def bounded_completion(result: Mapping[str, Any]) -> dict[str, Any] | None:
     total = completion.get("total")
     if isinstance(total, int) and not isinstance(total, bool) and total >= 0:
         bounded["total"] = total
-    if completion.get("hasMore") is True or len(values) > MAX_COMPLETIONS:
+    if len(values) > MAX_COMPLETIONS:
         bounded["hasMore"] = True
+    elif isinstance(completion.get("hasMore"), bool):
+        bounded["hasMore"] = completion["hasMore"]
     return {"completion": bounded}
 
 

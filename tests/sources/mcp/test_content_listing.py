@@ -37,4 +37,6 @@ def test_completions_are_bounded() -> None:
     """At most 100 values pass, and an answer in another form is invalid."""
     many = bounded_completion({"completion": {"values": ["x"] * 150, "total": -1}})
     assert many == {"completion": {"values": ["x"] * 100, "hasMore": True}}
+    few = {"completion": {"values": ["x"], "total": 1, "hasMore": False}}
+    assert bounded_completion(few) == few
     assert bounded_completion({"completion": {"values": [1]}}) is None
