@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Collection, Sequence
 from functools import partial
-from typing import Final
 
 from msgspec.structs import replace
 
@@ -13,9 +12,6 @@ from .run_rows import RunUsage, StoredJob
 from .store_port import Queries, StoreReader
 from .store_rows import CallEnd, CallPause, CallStart, InputDecided, StoredCall, StoredDetachedCall
 from .store_writer import StoreWriter
-
-ADOPTED_AT_ONCE: Final = 1000
-"""The detached calls that one look returns at most."""
 
 
 class CallJournal:
@@ -137,12 +133,12 @@ class CallJournal:
         return await self._reader.query_flushed(lambda queries: queries.children_of_run(run, principal))
 
     async def detached_calls(self) -> list[StoredDetachedCall]:
-        """Returns the detached calls that have started, have not ended and are not paused; the oldest first."""
-        return await self._reader.query_flushed(lambda queries: queries.unfinished_detached())
+        """Returns the detached calls that have started, have not ended and are not paused, and that no process runs;
+        the oldest first. This process runs them from now on.
+        """
+        return await self.adopt_detached()
 
-    async def adopt_detached(
-        self, *, call_id: str | None = None, limit: int = ADOPTED_AT_ONCE
-    ) -> list[StoredDetachedCall]:
+    async def adopt_detached(self, *, call_id: str | None = None, limit: int | None = None) -> list[StoredDetachedCall]:
         """Returns detached calls that no process runs, and that this one runs from now on: the oldest that are not
         paused, or one by its id, which a decision has just continued.
 

@@ -139,6 +139,10 @@ class GroupCommitter(abc.ABC):
     def succeed(self) -> None:
         """Records that the group was committed."""
         self.group.clear()
+        self.work_again()
+
+    def work_again(self) -> None:
+        """Records that writes succeed."""
         if self.problem:
             _log.info("database writes succeed again", rows_dropped=self.rows_dropped)
             self.problem = None

@@ -280,9 +280,9 @@ class StoreReader(Protocol):
             StoreError: the database cannot be read.
         """
 
-    async def adopt_detached(self, *, call_id: str | None = None, limit: int) -> list[StoredDetachedCall]:
+    async def adopt_detached(self, *, call_id: str | None = None, limit: int | None) -> list[StoredDetachedCall]:
         """Returns detached calls that no node runs and that this one has to run from now on, after all earlier entries
-        have been committed: the oldest that are not paused, or one by its id.
+        have been committed: the oldest that are not paused, or one by its id. ``limit`` None: all.
 
         Raises:
             NodeFencedError: this node has been declared dead.

@@ -83,7 +83,7 @@ def find_all(connection: Connection, ids: Sequence[str]) -> list[StoredDetachedC
     return [found[call_id] for call_id in map(text_of, ids) if call_id in found]
 
 
-def adopt(connection: Connection, node: str, *, call_id: str | None, limit: int) -> list[str]:
+def adopt(connection: Connection, node: str, *, call_id: str | None, limit: int | None) -> list[str]:
     """Makes a node run detached calls that no node runs: the oldest that are not paused, or one by its id. Returns
     their ids, as stored.
     """

@@ -144,8 +144,13 @@ class PostgresCommitter(GroupCommitter):
             return
         try:
             connection = self._usable_connection()
-            self._commit_queued(connection)
-            self.succeed()
+            try:
+                self._commit_queued(connection)
+            except psycopg.Error:
+                if not connection.closed:
+                    raise
+                self._commit_queued(self._usable_connection())  # most often, the server answers again at once
+            self.work_again()
         except (psycopg.Error, StoreError, OSError) as error:
             self.fail(error)
 
@@ -190,8 +195,7 @@ class PostgresCommitter(GroupCommitter):
         if self._sent:
             self._commit_sent(connection)
         elif not self.group:
-            self._commit_items(connection, [])
-            return
+            self.group.append(CommitItem(None))  # a heartbeat, which may be uncertain like any other group
         while self.group:
             # Settling what a node leaves needs what is stored, so it is a separate transaction.
             alone = isinstance(self.group[0].entry, NodeBuried | NodeLeft)
@@ -313,6 +317,7 @@ class PostgresCommitter(GroupCommitter):
             self.clock = StoreClock(float(row[0]))
 
     def _report(self, items: Sequence[CommitItem]) -> None:
+        self.work_again()  # before a caller, who may continue with another write, learns about this one
         self.rows_written += sum(item.row is not None for item in items)
         for item in items:
             if isinstance(item.entry, ConversationUpdate):
@@ -388,8 +393,13 @@ class PostgresCommitter(GroupCommitter):
         self._refuse_all(reason)
 
     def _refuse_all(self, reason: str) -> None:
+        rows = 0
         for item in (*self._sent, *self.group):
+            rows += item.row is not None
             item.fail_with(NodeFencedError(reason))
+        if rows:
+            _log.error("audit rows lost", rows=rows, reason=reason)
+            self.unwritable_rows += rows
         self._sent, self.group = [], []
 
     def _reason(self, error: Exception) -> str:

@@ -91,19 +91,25 @@ class PostgresReader:
         await asyncio.wrap_future(self._flush())
 
         def claim(connection: Connection) -> StoredSession | NodeRow | None:
-            with self._alive(connection):
-                row = pg_session_sql.claim(connection, key_hash, self._epoch)
-            if row is not None:
-                return pg_session_sql.with_calls(connection, row, results_since=results_since)
-            holder = pg_session_sql.holder_of(connection, key_hash)
-            return pg_node_sql.find_node(connection, holder) if holder else None
+            while True:
+                with self._alive(connection):
+                    row = pg_session_sql.claim(connection, key_hash, self._epoch)
+                if row is not None:
+                    return pg_session_sql.with_calls(connection, row, results_since=results_since)
+                holder = pg_session_sql.holder_of(connection, key_hash)
+                if holder is None:
+                    return None
+                node = pg_node_sql.find_node(connection, holder)
+                if node is not None and node.state != "dead":
+                    return node
+                # Its holder has released it or died since then.
 
         found = await self.run(claim)
         if isinstance(found, NodeRow):
             raise SessionHeldError(found)
         return found
 
-    async def adopt_detached(self, *, call_id: str | None = None, limit: int) -> list[StoredDetachedCall]:
+    async def adopt_detached(self, *, call_id: str | None = None, limit: int | None) -> list[StoredDetachedCall]:
         """Returns detached calls that no node ran, and that this node runs from now on: the oldest that are not paused,
         or one by its id.
 
@@ -168,6 +174,7 @@ class PostgresReader:
         connection: Connection | None = getattr(self._own, "connection", None)
         if connection is None or connection.closed:
             if connection is not None:
+                self._own.connection = None
                 self._connections.remove(connection)
             connection = connect_to_postgres(
                 self._address, name=self._name, lost_after_s=self._lease_s, node=self._epoch

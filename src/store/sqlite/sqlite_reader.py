@@ -63,7 +63,7 @@ class SqliteReader:
         """
         return await self.query_flushed(lambda queries: queries.load_session(key_hash, results_since=results_since))
 
-    async def adopt_detached(self, *, call_id: str | None = None, limit: int) -> list[StoredDetachedCall]:
+    async def adopt_detached(self, *, call_id: str | None = None, limit: int | None) -> list[StoredDetachedCall]:
         """Returns the oldest detached calls that are not paused, or one by its id. For the start, when none runs.
 
         Raises:

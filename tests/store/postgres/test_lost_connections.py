@@ -1,0 +1,128 @@
+"""Commits whose connection is lost: before the server gets them, or before the node gets the answer."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+from tests.store.contract.stored_calls import Calls, stored
+from tests.store.postgres.lossy_proxy import Loss, LossyProxy
+from tests.store.postgres_databases import PostgresDatabase
+from toold.store import Store, StoreError
+
+LOSSES: list[Loss] = ["request", "answer"]
+
+
+@pytest.fixture
+async def node(postgres_database: PostgresDatabase, proxy: LossyProxy) -> AsyncIterator[Store]:
+    """A node whose connections pass the proxy."""
+    direct = postgres_database.address
+    postgres_database.address = proxy.address(postgres_database.name)
+    store = postgres_database.node("n1")
+    postgres_database.address = direct
+    yield store
+    await store.close()
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+async def test_an_uncertain_start_becomes_certain(
+    node: Store, proxy: LossyProxy, postgres_database: PostgresDatabase, call: Calls, loss: Loss
+) -> None:
+    """The caller waits until the node knows that the start is written, once, and by this call."""
+    proxy.lose(loss)
+    assert await node.journal.start(call.starts("a"))
+    assert proxy.lost.is_set()
+    assert not await node.journal.start(call.starts("a"))
+    assert postgres_database.sql("SELECT count(*) FROM journal") == "1"
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+async def test_an_uncertain_group_is_decided_call_by_call(
+    node: Store, proxy: LossyProxy, call: Calls, loss: Loss
+) -> None:
+    """Each caller learns about its own call: known ids are refused, new ones are not."""
+    node.sessions.open(call.session)
+    assert await node.journal.start(call.starts("known"))
+    await node.journal.end(call.ends("known"))
+    proxy.lose(loss)
+    answers = await asyncio.gather(
+        *(node.journal.start(call.starts(key)) for key in ("known", "a", "a", "b")),
+        node.journal.end_unstarted(call.ends_unstarted("known")),
+        node.journal.end_unstarted(call.ends_unstarted("u")),
+    )
+    assert answers == [False, True, False, True, False, True]
+    assert set(await stored(node)) == {"known", "u"}
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+async def test_an_end_is_written_once(
+    node: Store, proxy: LossyProxy, postgres_database: PostgresDatabase, call: Calls, loss: Loss
+) -> None:
+    """With one audit row."""
+    node.sessions.open(call.session)
+    await node.journal.start(call.starts("a"))
+    proxy.lose(loss)
+    await node.journal.end(call.ends("a"))
+    assert proxy.lost.is_set()
+    assert await stored(node) == {"a": ("done", b'{"text": "done"}')}
+    await node.flush()
+    assert postgres_database.sql("SELECT id FROM call") == "e0-a"
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+async def test_a_lost_heartbeat_is_no_other_group(
+    postgres_database: PostgresDatabase, proxy: LossyProxy, call: Calls, loss: Loss
+) -> None:
+    """The commit number of a heartbeat whose answer was lost is not taken for that of the next group."""
+    direct = postgres_database.address
+    postgres_database.address = proxy.address(postgres_database.name)
+    node = postgres_database.node("n1", lease_s=1.0)
+    postgres_database.address = direct
+    proxy.lose(loss)
+    await asyncio.to_thread(proxy.lost.wait, 60)
+    assert await node.journal.start(call.starts("a"))
+    assert postgres_database.sql("SELECT request_key, state FROM journal") == "a|started"
+    await node.close()
+
+
+async def test_while_the_database_is_away_ends_wait_and_starts_are_refused(
+    node: Store, proxy: LossyProxy, call: Calls
+) -> None:
+    """An end is reported once it is written. A call does not start, and nothing of it is written later."""
+    node.sessions.open(call.session)
+    await node.journal.start(call.starts("a"))
+    proxy.refusing = True
+    proxy.disconnect()
+    ending = asyncio.ensure_future(node.journal.end(call.ends("a")))
+    while not _has_problem(node):
+        await asyncio.sleep(0.01)
+    with pytest.raises(StoreError, match="the database cannot be written"):
+        await node.journal.start(call.starts("b"))
+    await node.flush()
+    assert not ending.done()
+    proxy.refusing = False
+    await ending
+    assert not _has_problem(node)
+    assert await stored(node) == {"a": ("done", b'{"text": "done"}')}
+    assert await node.journal.start(call.starts("b"))
+
+
+def _has_problem(node: Store) -> bool:
+    return node.problem is not None
+
+
+async def test_reads_survive_a_lost_connection(node: Store, proxy: LossyProxy, call: Calls) -> None:
+    """A question is asked again on a new connection; while none can be made, the error says so."""
+    node.sessions.open(call.session)
+    await node.journal.start(call.starts("a"))
+    for _ in range(3):
+        assert await node.sessions.call_states("s-1", ["a"]) == {"a": "expired"}
+        proxy.disconnect()
+    assert await node.sessions.call_states("s-1", ["a"]) == {"a": "expired"}
+    proxy.refusing = True
+    proxy.disconnect()
+    for _ in range(3):
+        with pytest.raises(StoreError):
+            await node.sessions.call_states("s-1", ["a"])
+    proxy.refusing = False
+    await node.flush()
+    assert await node.sessions.call_states("s-1", ["a"]) == {"a": "expired"}
