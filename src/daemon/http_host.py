@@ -21,7 +21,7 @@ from .cluster.peer_api import peer_app
 from .config import settings_mapping
 from .config.reloadable_settings import SettingsChanges
 from .config.settings import Settings
-from .dashboard_host import open_dashboard
+from .dashboard_host import DashboardParts, open_dashboard
 from .deploy_host import DeployHost
 from .dispatch import Router
 from .model_entries import openai_server
@@ -108,9 +108,28 @@ class HttpHost:
             settings=parts.settings,
             authenticate=parts.authenticator,
         )
-        self.dashboard = open_dashboard(
-            settings, parts.state, parts.router, parts.view, parts.recorder, intake, parts.authenticator
+        self._operations = OperatorActions(
+            parts.router,
+            parts.store,
+            reload=parts.reload,
+            sources=parts.sources,
+            sign_ins=parts.sign_ins,
+            agent_registry=parts.agents.registries,
+            published=parts.published,
+            settings=parts.settings,
+            problems=lambda: parts.view.health(LOCAL)["problems"],
+            sign_in_link=self._sign_in_link,
+            peers=None if parts.cluster is None else parts.cluster.peers,
         )
+        shown = DashboardParts(
+            router=parts.router,
+            view=parts.view,
+            recorder=parts.recorder,
+            sources=parts.sources,
+            sign_ins=parts.sign_ins,
+            operations=self._operations,
+        )
+        self.dashboard = open_dashboard(settings, parts.state, shown, intake, parts.authenticator)
         self.app = self._app(settings, intake)
         self.relay: HttpRelay | None = None
         """In a cluster: relays requests about sessions of other nodes."""
@@ -125,22 +144,12 @@ class HttpHost:
             self.dashboard.close_streams()
         self.a2a.tasks.close()
 
+    def _sign_in_link(self) -> str | None:
+        return None if self.dashboard is None else self.dashboard.sign_in_link()
+
     def _app(self, settings: Settings, intake: HttpIntake) -> ASGIApp:
         parts, router, authenticator = self._parts, self._parts.router, self._parts.authenticator
         dashboard, resource, origins = self.dashboard, parts.resource, settings.allowed_origins
-        operations = OperatorActions(
-            router,
-            parts.store,
-            reload=parts.reload,
-            sources=parts.sources,
-            sign_ins=parts.sign_ins,
-            agent_registry=parts.agents.registries,
-            published=parts.published,
-            settings=parts.settings,
-            problems=lambda: parts.view.health(LOCAL)["problems"],
-            sign_in_link=lambda: None if dashboard is None else dashboard.sign_in_link(),
-            peers=None if parts.cluster is None else parts.cluster.peers,
-        )
         return side_app(
             health=lambda: parts.view.health(None),
             agent_health=self._agent_health,
@@ -157,7 +166,7 @@ class HttpHost:
             is_registry=parts.registry.serves,
             resource=lambda path: None if resource is None else resource.metadata(path, router.catalog.names),
             sign_ins=sign_in_routes(parts.sign_ins),
-            operator=operator_app(operations, authenticate=authenticator, host=settings.host),
+            operator=operator_app(self._operations, authenticate=authenticator, host=settings.host),
             loopback_only=is_loopback(settings.host),
             allowed_origins=origins,
         )

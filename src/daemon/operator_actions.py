@@ -146,15 +146,16 @@ class OperatorActions:
                 return known.good.agent.model_dump(mode="json")
         raise NotFoundError(f"No agent {name[:80]!r} of the registry is hosted; `toold agents list` lists them.")
 
-    async def approve(self, source: str, tool: str | None) -> dict[str, Any]:
+    async def approve(self, source: str, tool: str | None, digest: str = "") -> dict[str, Any]:
         """Approve a source's quarantined tool, or all of them, as they are now: ``approved`` has their names.
+        ``digest``: only the version whose hash begins with it.
 
         Raises:
             NotFoundError: there is no such source, or no such quarantined tool.
             ServiceUnavailableError: the approval cannot be stored.
         """
         try:
-            approved = self._sources.approve(source, tool)
+            approved = self._sources.approve(source, tool, digest)
         except LookupError as error:
             raise NotFoundError(str(error.args[0])) from None
         except PinError as error:

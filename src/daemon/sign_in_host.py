@@ -62,6 +62,18 @@ class SignInHost:
             self._sources().refresh()
         return sign_ins.source
 
+    def signs_in(self, source: str) -> bool:
+        """Whether the daemon signs in at this source by OAuth, with a person."""
+        return self.desk.needs_person(source)
+
+    def link(self, source: str) -> str:
+        """The address of the page that begins the daemon's sign-in at a source, once.
+
+        Raises:
+            NotFoundError: no such source has OAuth.
+        """
+        return self.desk.daemon_link(source)
+
     async def begin_daemon(self, source: str, redirect_uri: str) -> dict[str, Any]:
         """``url``: the link for the operator's browser."""
         return {"url": await self.desk.begin_daemon(source, redirect_uri)}

@@ -6,6 +6,7 @@ are shown to people. It must never know sockets, cookies, sessions, the store, o
 
 from .argument_form import FormField, argument_form
 from .call_snippets import call_snippets
+from .diff_view import diff_lines
 from .form_arguments import FormArguments, child_name, form_arguments
 from .page_assets import Asset, AssetError, Assets, load_assets
 from .pages import Pages
@@ -21,6 +22,7 @@ __all__ = [
     "argument_form",
     "call_snippets",
     "child_name",
+    "diff_lines",
     "form_arguments",
     "load_assets",
     "shown_result",

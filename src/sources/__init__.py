@@ -15,7 +15,7 @@ from .mcp.server_output import ServerLog
 from .oauth.sign_in_desk import SignInDesk
 from .oauth.sign_in_values import DAEMON as DAEMON_SIGN_IN
 from .program_process import end_program, ended_within, environment, signal_group
-from .source import RefusedServer, Source, SourceCheck, SourceListener, SourceNote
+from .source import QuarantinedVersion, RefusedServer, Source, SourceCheck, SourceListener, SourceNote
 from .source_auth import BearerAuth, SecretTable
 from .source_content import ContentSource, Entry, OffersContent, SourceContent, SourceEvents, SourcePrompt
 from .source_factory import check_source, may_provide, open_source
@@ -57,6 +57,7 @@ __all__ = [
     "McpSettings",
     "OffersContent",
     "PinError",
+    "QuarantinedVersion",
     "RefusedServer",
     "SecretTable",
     "ServerLog",

@@ -119,6 +119,22 @@ class Source(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class QuarantinedVersion:
+    """A version of a tool or prompt that waits for the operator's approval."""
+
+    kind: Literal["tool", "prompt"]
+    name: str
+    """As its server names it."""
+    reason: str
+    diff: str
+    """The lines that differ from the approved version, with ``-`` and ``+``; of a new one, all lines."""
+    digest: str
+    """The hash of the version (``UpstreamDefinition.digest``)."""
+    approved: str
+    """The hash of the approved version; empty if it is new."""
+
+
 @runtime_checkable
 class Quarantine(Protocol):
     """A source that quarantines changed tools until the operator approves them."""
@@ -128,8 +144,14 @@ class Quarantine(Protocol):
         """The names of the quarantined tools."""
         ...
 
-    def approve(self, tool: str | None) -> Sequence[str]:
-        """Pins this tool, or all quarantined tools, as they are now; returns their names.
+    @property
+    def waiting(self) -> Sequence[QuarantinedVersion]:
+        """The versions that wait for approval."""
+        ...
+
+    def approve(self, tool: str | None, digest: str = "") -> Sequence[str]:
+        """Pins this tool, or all quarantined tools, as they are now; returns their names. ``digest``: only the version
+        whose hash begins with it.
 
         Raises:
             PinError: the pins cannot be written.

@@ -10,7 +10,7 @@ import structlog
 from ..protocol.name_suggestions import close_names, did_you_mean
 from ..tools import Tool
 from .cached_tools import with_cache
-from .source import Quarantine, Source, SourceNote
+from .source import Quarantine, QuarantinedVersion, Source, SourceNote
 from .source_content import ContentSource, OffersContent
 from .source_secrets import unavailable_secrets
 from .source_settings import CachedSettings, SourceSettings
@@ -183,25 +183,48 @@ class SourceManager:
         if any(managed.tools for managed in removed):
             self._on_change()
 
+    def refresh_one(self, name: str) -> None:
+        """Asks a source to read its tools again.
+
+        Raises:
+            LookupError: there is no such source.
+        """
+        self._pending.get(name, self._active[name]).source.refresh()
+
+    def settings_of(self, name: str) -> SourceSettings | None:
+        """The latest settings of a source; None if there is no such source."""
+        managed = self._pending.get(name, self._active.get(name))
+        return None if managed is None else managed.settings
+
+    def notes_of(self, name: str) -> Sequence[SourceNote]:
+        """What is repaired, omitted or quarantined in a source's latest listing."""
+        return self._active[name].notes if name in self._active else ()
+
     def refresh(self) -> None:
         """Asks every source to read its tools again."""
         for managed in (*self._active.values(), *self._pending.values()):
             managed.source.refresh()
 
-    def approve(self, name: str, tool: str | None) -> Sequence[str]:
-        """Approves a quarantined tool of a source, or all of them; returns their names.
+    def waiting(self, name: str) -> Sequence[QuarantinedVersion]:
+        """The versions of a source's tools and prompts that wait for approval."""
+        source: object = self._active[name].source if name in self._active else None
+        return source.waiting if isinstance(source, Quarantine) else ()
+
+    def approve(self, name: str, tool: str | None, digest: str = "") -> Sequence[str]:
+        """Approves a quarantined tool of a source, or all of them; returns their names. ``digest``: only the version
+        whose hash begins with it, which the operator has seen.
 
         Raises:
-            LookupError: the source does not exist, or has no such quarantined tool.
+            LookupError: the source does not exist, or has no such quarantined tool or version.
             PinError: the pins cannot be written.
         """
         source: object = self._active[name].source if name in self._active else None
-        names = source.approve(tool) if isinstance(source, Quarantine) else ()
+        names = source.approve(tool, digest) if isinstance(source, Quarantine) else ()
         if not names:
-            raise LookupError(self._nothing_to_approve(name, tool))
+            raise LookupError(self._nothing_to_approve(name, tool, digest))
         return names
 
-    def _nothing_to_approve(self, name: str, tool: str | None) -> str:
+    def _nothing_to_approve(self, name: str, tool: str | None, digest: str) -> str:
         if name not in self._active:
             hint = (
                 did_you_mean(close_names(name, self._active, n=1)) or f"configured: {', '.join(self._active) or 'none'}"
@@ -209,6 +232,8 @@ class SourceManager:
             return f"no source {name[:80]!r}; {hint}"
         source: object = self._active[name].source
         waiting = source.quarantined if isinstance(source, Quarantine) else ()
+        if digest and tool in waiting:
+            return f"{tool} of the source {name} has changed since; look at the new version"
         which = "tools" if tool is None else f"tool {tool[:80]!r}"
         return f"source {name} has no quarantined {which}; quarantined: {', '.join(waiting) or 'none'}"
 

@@ -3,11 +3,11 @@
 from collections.abc import Awaitable, Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from ..protocol.user_credential import CredentialField
 from ..tools import JsonSchema, Tool, ToolContext, ToolOutput
-from .source import SourceNote
+from .source import QuarantinedVersion, SourceNote
 from .tool_naming import ToolNaming
 from .tool_pins import PinComparison, Pins, assign_names, compare_listing, quarantine_reasons
 from .upstream_definition import UpstreamDefinition, UpstreamListing, definition_diff
@@ -68,13 +68,29 @@ class UpstreamCatalog:
             comparison.definition.name for comparison in self.comparisons if comparison.quarantine_reason is not None
         )
 
-    def select_quarantined(self, tool: str | None) -> list[PinComparison]:
-        """Returns the quarantined tool of this served or upstream name, or all quarantined tools."""
+    def waiting(self, kind: Literal["tool", "prompt"]) -> list[QuarantinedVersion]:
+        """Returns the versions that wait for approval."""
+        versions = []
+        for comparison in self.comparisons:
+            if comparison.quarantine_reason is not None:
+                before, now = comparison.pinned, comparison.definition
+                diff = definition_diff(before or UpstreamDefinition(""), now)
+                approved = "" if before is None else before.digest
+                versions.append(
+                    QuarantinedVersion(kind, now.name, comparison.quarantine_reason, diff, now.digest, approved)
+                )
+        return versions
+
+    def select_quarantined(self, tool: str | None, digest: str = "") -> list[PinComparison]:
+        """Returns the quarantined tool of this served or upstream name, or all quarantined tools; of these, the ones
+        whose digest begins with ``digest``.
+        """
         return [
             comparison
             for comparison in self.comparisons
             if comparison.quarantine_reason is not None
             and tool in {None, comparison.definition.name, comparison.served}
+            and (not digest or comparison.definition.digest.startswith(digest))
         ]
 
     def compared_with(self, pins: Pins | None, taken: Container[str]) -> "UpstreamCatalog":

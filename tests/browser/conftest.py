@@ -122,7 +122,8 @@ class Site:
         self.process = start(self.directory, *ports, TOOLD_AUDIT_CONTENT="full", TOOLD_GRACE_PERIOD_S="0.1")
 
 
-def _site(directory: Path) -> Site:
+def new_site(directory: Path) -> Site:
+    """Start a daemon with the tools above and a guest's token in a directory."""
     packages = directory / "packages"
     info = packages / "browser_tools-1.0.dist-info"
     info.mkdir(parents=True)
@@ -146,7 +147,7 @@ def _site(directory: Path) -> Site:
 @pytest.fixture(scope="session")
 def site(starts_processes: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """One daemon for the tests of a worker; it must log no traceback but those of the tool that fails on purpose."""
-    site = _site(tmp_path_factory.mktemp("site"))
+    site = new_site(tmp_path_factory.mktemp("site"))
     yield site
     assert site.process.stop() == 0, site.process.logged()
     assert not site.process.tracebacks()
@@ -155,7 +156,7 @@ def site(starts_processes: None, tmp_path_factory: pytest.TempPathFactory) -> It
 @pytest.fixture
 def own_site(starts_processes: None, tmp_path: Path) -> Iterator[Site]:
     """A daemon of one test, which may restart it or exhaust its limits."""
-    site = _site(tmp_path / "site")
+    site = new_site(tmp_path / "site")
     yield site
     site.process.stop()
 

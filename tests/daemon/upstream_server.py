@@ -56,7 +56,14 @@ def asking_server() -> MCPServer:
 @asynccontextmanager
 async def serving_upstream(*, modern: bool) -> AsyncIterator[str]:
     """Serves the server over HTTP; yields its URL. If not ``modern``, it does not know the stateless revisions."""
-    app: Any = asking_server().streamable_http_app()
+    async with serving(asking_server(), modern=modern) as url:
+        yield url
+
+
+@asynccontextmanager
+async def serving(upstream: MCPServer, *, modern: bool = True) -> AsyncIterator[str]:
+    """Serves any server, as ``serving_upstream``."""
+    app: Any = upstream.streamable_http_app()
 
     async def legacy(scope: Any, receive: Any, send: Any) -> None:
         if dict(scope.get("headers", ())).get(b"mcp-protocol-version", b"").startswith(b"2026"):

@@ -1,7 +1,7 @@
 """How the dashboard shows values."""
 
 import pytest
-from toold.dashboard import page_formats
+from toold.dashboard import diff_lines, page_formats
 
 
 @pytest.mark.parametrize(
@@ -49,3 +49,10 @@ def test_descriptions_have_paragraphs_and_code() -> None:
 def test_a_description_begins_with_its_sentence() -> None:
     """A card shows the first sentence, on one line."""
     assert page_formats.sentence("Does\nthis. And that.") == "Does this"
+
+
+def test_the_lines_of_a_diff() -> None:
+    """Each line has its kind, without the sign; a gap between parts has no text."""
+    diff = "@@ -1 +1 @@\n-old\n+new\n same"
+    assert diff_lines(diff) == [("place", ""), ("removed", "old"), ("added", "new"), ("same", "same")]
+    assert diff_lines("") == []

@@ -9,7 +9,7 @@ import pytest
 from structlog.testing import capture_logs
 from tests.waiting import until
 from toold.protocol.tool_call import Annotations
-from toold.sources import SourceManager, SourceSettings, read_sources, source_manager
+from toold.sources import QuarantinedVersion, SourceManager, SourceSettings, read_sources, source_manager
 from toold.sources.source import SourceListener, SourceNote
 from toold.sources.source_settings import OpenApiSettings
 from toold.tools import JsonSchema, Tool, ToolContext
@@ -217,8 +217,18 @@ class QuarantiningSource(ScriptedSource):
 
     quarantined: Sequence[str] = ("new", "other")
 
-    def approve(self, tool: str | None) -> Sequence[str]:
-        return [name for name in self.quarantined if tool in {None, name}]
+    @property
+    def waiting(self) -> Sequence[QuarantinedVersion]:
+        return [
+            QuarantinedVersion("tool", name, "is new", f"+{name}", f"hash of {name}", "") for name in self.quarantined
+        ]
+
+    def approve(self, tool: str | None, digest: str = "") -> Sequence[str]:
+        return [
+            version.name
+            for version in self.waiting
+            if tool in {None, version.name} and version.digest.startswith(digest)
+        ]
 
 
 async def test_a_quarantined_tool_is_approved_by_its_source() -> None:
@@ -229,6 +239,9 @@ async def test_a_quarantined_tool_is_approved_by_its_source() -> None:
     assert manager.approve("s", "new") == ["new"]
     with pytest.raises(LookupError, match="source s has no quarantined tool 'nwe'; quarantined: new, other"):
         manager.approve("s", "nwe")
+    assert manager.approve("s", "new", "hash of n") == ["new"]
+    with pytest.raises(LookupError, match="new of the source s has changed since; look at the new version"):
+        manager.approve("s", "new", "hash of an earlier one")
     with pytest.raises(LookupError, match="no source 'x'; configured: s"):
         manager.approve("x", None)
     await manager.close()

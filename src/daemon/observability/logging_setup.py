@@ -17,6 +17,7 @@ from ...protocol.error_codes import CallError
 from ...protocol.terminal_text import terminal_safe
 from ...protocol.tool_call import RequestId
 from ...tools import ValueMask
+from .source_log import keep_source_line
 
 _TRACEBACK_FRAMES: Final = 50
 """The innermost frames that a traceback shows: a caller may cause a deep recursion as often as it likes."""
@@ -143,6 +144,7 @@ def _processors() -> list[Processor]:
         format_exception,
         remove_secrets,
         remove_bound,
+        keep_source_line,
     ]
 
 
@@ -218,7 +220,7 @@ def remove_secrets(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
 
 def remove_bound(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
     """Redact the operator's bound values, and credentials that the current call uses. The last processor before the
-    renderer.
+    renderer and what keeps lines.
     """
     current = _masked.get()
     for mask in _hidden if current is None else (*_hidden, current):

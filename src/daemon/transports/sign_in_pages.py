@@ -14,6 +14,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from ...protocol.error_codes import CallError
+from ...sources import DAEMON_SIGN_IN
 
 COOKIE: Final = "toold_sign_in"
 _COOKIE_S: Final = 600
@@ -59,6 +60,11 @@ def sign_in_routes(port: SignInPort) -> list[Route]:
                 f"You connect {source} ({host}) to toold. From then on, calls of {who} are made there in your name. "
                 f"Continue only if you are {who}, and asked for this."
             )
+            if principal == DAEMON_SIGN_IN:
+                text = (
+                    f"You connect {source} ({host}) to toold. From then on, the daemon calls it in your name, for all "
+                    "of its callers. Continue only if you asked for this."
+                )
             return _page(200, f"Sign in to {source}", text, button="Continue")
         if request.headers.get("sec-fetch-site", "same-origin") not in {"same-origin", "none"}:
             return _page(403, "This page was opened by another site.", "Open the link of the call's error instead.")

@@ -57,6 +57,11 @@ document.addEventListener("htmx:responseError", (event) => {
 document.addEventListener("htmx:sendError", () => say("The daemon does not answer."));
 window.htmxProcess = (element) => htmx.process(element);
 
+document.addEventListener("submit", (event) => {
+  const question = event.target.dataset.confirm;
+  if (question && !confirm(question)) event.preventDefault();
+});
+
 showAll();
 setInterval(countAges, 500);
 const live = document.querySelector("[data-live]");

@@ -18,7 +18,7 @@ from ...tools import OrchestrationContext, Tool, ToolOutput, Turn, continued_by_
 from ..address_policy import AddressPolicy
 from ..checked_network import CheckedNetwork
 from ..pinned_catalog import PinnedCatalog
-from ..source import SourceListener
+from ..source import QuarantinedVersion, SourceListener
 from ..source_auth import worded_for_user
 from ..source_settings import A2ASettings
 from ..tool_pins import PinComparison, PinError
@@ -101,13 +101,18 @@ class A2ASource:
         """The quarantined tools: the source's name, or the ids of skills."""
         return self._catalog.latest.quarantined
 
-    def approve(self, tool: str | None) -> tuple[str, ...]:
+    @property
+    def waiting(self) -> list[QuarantinedVersion]:
+        """The versions that wait for approval."""
+        return self._catalog.latest.waiting("tool")
+
+    def approve(self, tool: str | None, digest: str = "") -> tuple[str, ...]:
         """Approves a tool, by its name here or the skill's id, or all quarantined tools.
 
         Raises:
             PinError: the pins cannot be written.
         """
-        selected = self._catalog.latest.select_quarantined(tool)
+        selected = self._catalog.latest.select_quarantined(tool, digest)
         if selected and self._listener is not None:
             self._catalog.approve(selected)
             self._publish(self._listener)

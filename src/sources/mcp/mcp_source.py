@@ -19,7 +19,7 @@ from ..oauth.oauth_requests import SourceOAuth
 from ..oauth.oauth_settings import OAuthAuth, secret_auth
 from ..oauth.sign_in_desk import SignInDesk
 from ..pinned_catalog import PinnedCatalog
-from ..source import SourceListener
+from ..source import QuarantinedVersion, SourceListener
 from ..source_content import ContentSource, NoSourceEvents, SourceEvents
 from ..source_settings import McpSettings
 from ..tool_pins import PinError
@@ -144,19 +144,24 @@ class McpSource:
         """The server's names of the quarantined tools and prompts."""
         return (*self._catalog.latest.quarantined, *self._content.quarantined)
 
-    def approve(self, tool: str | None) -> tuple[str, ...]:
+    @property
+    def waiting(self) -> list[QuarantinedVersion]:
+        """The versions of tools and prompts that wait for approval."""
+        return [*self._catalog.latest.waiting("tool"), *self._content.waiting]
+
+    def approve(self, tool: str | None, digest: str = "") -> tuple[str, ...]:
         """Approves a tool or prompt, by its served or upstream name, or all quarantined ones; returns their upstream
         names.
 
         Raises:
             PinError: the pins cannot be written.
         """
-        selected = self._catalog.latest.select_quarantined(tool)
+        selected = self._catalog.latest.select_quarantined(tool, digest)
         if selected and self._listener is not None:
             self._catalog.approve(selected)
             self._publish(self._listener)
         names = tuple(comparison.definition.name for comparison in selected)
-        if prompts := self._content.approve(tool):
+        if prompts := self._content.approve(tool, digest):
             self._publish_notes()
         return (*names, *prompts)
 

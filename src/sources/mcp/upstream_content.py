@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ...protocol.error_codes import CallError
 from ...tools import ToolContext
 from ..pinned_catalog import PinnedCatalog
-from ..source import SourceNote
+from ..source import QuarantinedVersion, SourceNote
 from ..source_content import Entry, SourceContent, SourceEvents, SourcePrompt
 from ..tool_pins import PinComparison, PinError
 from ..upstream_definition import UpstreamListing
@@ -62,13 +62,18 @@ class UpstreamContent:
         """The server's names of the quarantined prompts."""
         return self._prompts.latest.quarantined
 
-    def approve(self, prompt: str | None) -> tuple[str, ...]:
+    @property
+    def waiting(self) -> list[QuarantinedVersion]:
+        """The versions of prompts that wait for approval."""
+        return self._prompts.latest.waiting("prompt")
+
+    def approve(self, prompt: str | None, digest: str = "") -> tuple[str, ...]:
         """Approves a prompt, by its served or upstream name, or all quarantined prompts; returns their upstream names.
 
         Raises:
             PinError: the pins cannot be written.
         """
-        selected = self._prompts.latest.select_quarantined(prompt)
+        selected = self._prompts.latest.select_quarantined(prompt, digest)
         if selected:
             self._prompts.approve(selected)
             self._publish()

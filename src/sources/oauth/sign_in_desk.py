@@ -96,6 +96,23 @@ class SignInDesk:
             _put(tickets, key, SignInTicket(sign_ins, principal, now + SIGN_IN_S))
         return SignInNeededError(sign_ins.source, why, f"{self._origin()}{SIGN_IN_PATH}{key}")
 
+    def needs_person(self, source: str) -> bool:
+        """Whether a source has OAuth with a grant that needs a person."""
+        signs = self._sources.get(source)
+        return signs is not None and signs.auth.grant != "client_credentials"
+
+    def daemon_link(self, source: str) -> str:
+        """The link of a page that begins the daemon's own sign-in at a source.
+
+        Raises:
+            NotFoundError: no such source has OAuth.
+            InvalidArgumentsError: the source signs in by itself.
+        """
+        signs = self._named(source)
+        if not self.needs_person(source):
+            raise InvalidArgumentsError(f"{source} has the grant client_credentials: the daemon gets tokens by itself.")
+        return self.needed(signs, DAEMON, "").url
+
     def ticket(self, key: str) -> SignInTicket | None:
         """The ticket of a link, if it is still valid; reading it does not use it up."""
         ticket = self._tickets.get(key)

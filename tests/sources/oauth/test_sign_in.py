@@ -9,6 +9,7 @@ import pytest
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from tests.daemon.transports.dashboard.conftest import browser_of
 
 from .oauth_world import ROBOT_SECRET, OAuthWorld
 
@@ -253,3 +254,19 @@ async def test_a_sign_out_removes_the_tokens(oauth: OAuthWorld) -> None:
     assert (await oauth.operator("POST", "/sources/shared/logout")).json() == {"removed": True}
     await oauth.problem("shared", "needs a sign-in")
     assert (await oauth.operator("POST", "/sources/nothing/logout")).status_code == 404
+
+
+async def test_the_daemon_signs_in_from_the_dashboard(oauth: OAuthWorld) -> None:
+    """The action gives the operator a link, whose page says for whom it is; its browser ends the sign-in."""
+    await oauth.operator("POST", "/sources/shared/logout")
+    await oauth.problem("shared", "needs a sign-in")
+    async with browser_of(oauth.daemon) as browser:
+        page = (await browser.send("/ui/sources/shared/sign-in")).text
+        assert (await browser.act("/ui/sources/machine/sign-in")).status_code == 400  # it signs in by itself
+    found = re.search(r'class="button" href="([^"]+)"', page)
+    assert found is not None
+    assert "for all of its callers" in (await oauth.http.get(found[1])).text
+    started = await oauth.http.post(found[1])
+    answer = await oauth.agree(started.headers["location"], "olga")
+    assert "Signed in to shared" in (await oauth.http.get("/oauth/callback", params=answer)).text
+    await oauth.ready("shared")

@@ -5,8 +5,8 @@ it shows and does comes through ``DashboardPort``.
 """
 
 from .browser_sessions import SESSIONS_FILE, BrowserSessions
-from .dashboard_port import DashboardPort, Viewer
+from .dashboard_port import DashboardPorts, Viewer
 from .dashboard_server import DashboardServer
 from .live_feed import LiveFeed
 
-__all__ = ["SESSIONS_FILE", "BrowserSessions", "DashboardPort", "DashboardServer", "LiveFeed", "Viewer"]
+__all__ = ["SESSIONS_FILE", "BrowserSessions", "DashboardPorts", "DashboardServer", "LiveFeed", "Viewer"]

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 from ....protocol.authorization import Authorization
 from ....protocol.tool_call import Principal
 from ....store import CallFilter, CallPage, CallRow, Sums
+from ...dispatch import Router
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,25 @@ class Viewer:
         return None if self.operator else self.name
 
 
+class SourcesPort(Protocol):
+    """The sources of tools, for operators. Each method raises a ``CallError`` if it fails."""
+
+    def states(self) -> list[dict[str, Any]]:
+        """The fields of ``SourceState``, and ``where`` each source is."""
+
+    def source(self, name: str) -> dict[str, Any] | None:
+        """The same of one source, with its ``tools``, ``notes``, versions ``waiting``, log ``lines``, ``signs_in``."""
+
+    async def approve(self, viewer: Viewer, name: str, tool: str, digest: str) -> None: ...
+
+    async def refresh(self, viewer: Viewer, name: str) -> None: ...
+
+    async def sign_in(self, viewer: Viewer, name: str) -> str:
+        """The address of the page that begins the daemon's sign-in."""
+
+    async def sign_out(self, viewer: Viewer, name: str) -> None: ...
+
+
 class DashboardPort(Protocol):
     """Each method raises a ``CallError`` if it fails. ``sees`` is ``Viewer.sees``."""
 
@@ -57,3 +77,12 @@ class DashboardPort(Protocol):
         """The sums over all recorded calls, by tool."""
 
     async def cancel(self, viewer: Viewer, call_id: str) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DashboardPorts:
+    """What each group of pages shows and does."""
+
+    calls: DashboardPort
+    router: Router
+    sources: SourcesPort

@@ -10,16 +10,16 @@ from starlette.types import Message, Receive, Scope, Send
 
 from ....dashboard import Assets, Pages
 from ....protocol.authorization import Authenticate, Authorization, AuthorizationDenied
-from ...dispatch import Router as CallRouter
 from ..http_intake import HttpIntake
 from ..request_guard import RequestRefused
 from .browser_sessions import BrowserSessions
 from .browser_sign_in import BrowserSignIn
 from .call_pages import CallPages
-from .dashboard_port import DashboardPort, Viewer
+from .dashboard_port import DashboardPorts, Viewer
 from .live_feed import LiveFeed
 from .page_answers import PageAnswers
 from .page_guard import PageGuard
+from .source_pages import SourcePages
 from .tool_pages import ToolPages
 
 _POLICY: Final = (
@@ -44,8 +44,7 @@ class DashboardServer:
         self,
         pages: Pages,
         assets: Assets,
-        data: DashboardPort,
-        router: CallRouter,
+        ports: DashboardPorts,
         feed: LiveFeed,
         sessions: BrowserSessions,
         intake: HttpIntake,
@@ -72,7 +71,7 @@ class DashboardServer:
             origins=origins,
             sign_in_unasked=None if has_auth else sign_in_unasked,
         )
-        self._calls = CallPages(answers, data, feed)
+        self._calls = CallPages(answers, ports.calls, feed)
         self._router = Router(
             [
                 Route("/ui", self._first_page),
@@ -81,7 +80,8 @@ class DashboardServer:
                 Route("/ui/session", guard.page(self._session)),
                 *sign_in.routes(guard),
                 *self._calls.routes(guard),
-                *ToolPages(answers, data, router).routes(guard),
+                *ToolPages(answers, ports.calls, ports.router).routes(guard),
+                *SourcePages(answers, ports.sources).routes(guard),
             ],
             default=self._unknown,
         )

@@ -59,8 +59,8 @@ class PageGuard:
         current = self._viewer_of(viewer.secret)
         return current is not None and current.access == viewer.access and current.operator == viewer.operator
 
-    def page(self, endpoint: Endpoint) -> Handler:
-        """An endpoint for browsers that are signed in."""
+    def page(self, endpoint: Endpoint, *, operators: bool = False) -> Handler:
+        """An endpoint for browsers that are signed in; with ``operators``, of operators only."""
 
         async def page(request: Request) -> Response:
             viewer = self._viewer_of(request.cookies.get(cookie_name(request), ""))
@@ -70,6 +70,8 @@ class PageGuard:
                 if request.url.path in {"/ui/session", "/ui/live"} or "hx-request" in request.headers:
                     return Response(status_code=401)
                 return RedirectResponse(f"/ui/sign-in?next={quote(request.url.path)}", 303)
+            if operators and not viewer.operator:
+                return self._answers.missing()
             refused = self._intake.refuse_excess(request.scope["state"][PEER])
             if refused is not None:
                 return self._answers.message("The daemon is busy", refused.message, refused.status)
@@ -81,7 +83,7 @@ class PageGuard:
 
         return page
 
-    def action(self, endpoint: ActionEndpoint, *, large: bool = False) -> Handler:
+    def action(self, endpoint: ActionEndpoint, *, large: bool = False, operators: bool = False) -> Handler:
         """An endpoint that changes something: only for forms of the dashboard's own pages.
 
         ``large``: the form may be as large as a call's arguments."""
@@ -101,7 +103,7 @@ class PageGuard:
                 return self._answers.problem("This page is out of date", text, 403)
             return await endpoint(request, viewer, form)
 
-        return self.page(action)
+        return self.page(action, operators=operators)
 
     def is_own_origin(self, request: Request) -> bool:
         """Whether a page of this server sent the request. Browsers say so; pages cannot change what they say."""

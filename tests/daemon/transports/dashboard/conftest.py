@@ -3,6 +3,7 @@
 import re
 import time
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 import httpx
@@ -39,10 +40,24 @@ class Browser:
         assert found is not None
         return found[1]
 
+    async def send(self, path: str, **fields: str) -> httpx.Response:
+        """Send a form of a page with fields."""
+        return await self.http.post(path, data={"csrf": await self.csrf(), **fields})
+
     async def act(self, path: str, **headers: str) -> httpx.Response:
         """Send a form of a page."""
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         return await self.http.post(path, headers={"x-csrf-token": await self.csrf(), **named})
+
+
+@asynccontextmanager
+async def browser_of(daemon: Daemon) -> AsyncIterator[Browser]:
+    """A browser that is signed in as the operator, by a link."""
+    assert daemon.http_host.dashboard is not None
+    url = f"http://127.0.0.1:{daemon.http.port}"
+    async with httpx.AsyncClient(base_url=url, trust_env=False, timeout=60) as http:
+        assert (await http.get(daemon.http_host.dashboard.sign_in_link())).status_code == 303
+        yield Browser(http)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,100 @@
+"""What the pages of calls show and do. Implements ``DashboardPort``."""
+
+import time
+from collections.abc import Mapping
+from typing import Any, Final
+
+from ...protocol.error_codes import NotFoundError, ServiceUnavailableError
+from ...protocol.tool_call import Principal
+from ...store import CallFilter, CallPage, CallRow, StoreError, Sums
+from ..dispatch import Router, RunningCall
+from ..observability import status_report
+from ..observability.daemon_view import LiveDaemonView
+from ..transports.dashboard import Viewer
+from .action_audit import ActionAudit
+
+SHOWN_RUNNING: Final = 100
+"""The rows of running calls on the live page."""
+
+
+class CallData:
+    """Reads the running calls, the audit trail and the limits; cancels calls."""
+
+    def __init__(self, router: Router, view: LiveDaemonView, actions: ActionAudit) -> None:
+        self._router = router
+        self._view = view
+        self._actions = actions
+        self._audit = view.store.audit
+
+    def now(self, sees: str | None) -> dict[str, Any]:
+        now = time.monotonic()
+        calls = self._calls(sees)
+        limits = status_report.limits(self._router, self._view.limiters)
+        principal = Principal(sees or "", operator=sees is None)
+        return {
+            "running": [_row(call, now) for call in _in_families(calls)[:SHOWN_RUNNING]],
+            "running_total": len(calls),
+            "limits": [
+                {"name": "all calls", **limits["running"]},
+                *({"name": name, **permits} for name, permits in limits["providers"].items()),
+            ],
+            "problems": self._view.health(principal)["problems"],
+        }
+
+    def running(self, call_id: str, sees: str | None) -> dict[str, Any] | None:
+        now = time.monotonic()
+        return next((_row(call, now) for call in self._calls(sees) if call.id == call_id), None)
+
+    async def search(self, wanted: CallFilter, before: int | None, limit: int) -> CallPage:
+        try:
+            return await self._audit.search(wanted, before, limit)
+        except StoreError as error:
+            raise ServiceUnavailableError(f"The audit cannot be read ({error.reason}); try again later.") from None
+
+    async def call_tree(self, call_id: str, sees: str | None) -> list[CallRow]:
+        try:
+            return await self._audit.call_tree(call_id, sees)
+        except StoreError as error:
+            raise ServiceUnavailableError(f"The audit cannot be read ({error.reason}); try again later.") from None
+
+    def tool_names(self, viewer: Viewer) -> list[str]:
+        catalog = self._router.catalog
+        if viewer.operator and viewer.access.toolsets is None:
+            return sorted(tool.name for tool in catalog.registry.tools)
+        usable = viewer.access.usable_toolsets(catalog.names)
+        return sorted({name for toolset in usable for name in catalog.view(toolset).tools})
+
+    async def tool_usage(self, sees: str | None) -> Mapping[str, Sums]:
+        try:
+            return (await self._audit.totals(sees)).by_tool
+        except StoreError as error:
+            raise ServiceUnavailableError(f"The audit cannot be read ({error.reason}); try again later.") from None
+
+    async def cancel(self, viewer: Viewer, call_id: str) -> None:
+        """Cancel a running call that the viewer sees.
+
+        Raises:
+            NotFoundError: it does not run, or is another principal's.
+        """
+        with self._actions.recorded(viewer, "cancel", call_id=call_id):
+            if self.running(call_id, viewer.sees) is None or not await self._router.cancel_by_operator(call_id):
+                raise NotFoundError("This call is not running; it may have ended.")
+
+    def _calls(self, sees: str | None) -> list[RunningCall]:
+        return [call for call in self._router.calls if sees is None or call.session.principal.name == sees]
+
+
+def _row(call: RunningCall, now: float) -> dict[str, Any]:
+    return {**status_report.running_row(call, now), "depth": call.id.count("/")}
+
+
+def _in_families(calls: list[RunningCall]) -> list[RunningCall]:
+    """The calls with each child below its parent; families in the order of their first call."""
+    order = {call.id: index for index, call in enumerate(calls)}
+
+    def key(call: RunningCall) -> list[tuple[int, str]]:
+        parts = call.id.split("/")
+        ids = ["/".join(parts[: depth + 1]) for depth in range(len(parts))]
+        return [(order.get(call_id, len(order)), call_id) for call_id in ids]
+
+    return sorted(calls, key=key)
