@@ -15,16 +15,16 @@ if TYPE_CHECKING:
 
 
 def session_opener() -> Callable[..., AbstractAsyncContextManager["UpstreamSession"]]:
-    """Returns ``upstream_session.open_session``.
+    """Returns ``upstream_connection.open_session``.
 
     Raises:
         UpstreamUnavailableError: the MCP SDK is not installed.
     """
     try:
-        from . import upstream_session  # noqa: PLC0415 - takes a second; imported in a thread
+        from . import upstream_connection  # noqa: PLC0415 - takes a second; imported in a thread
     except ImportError as error:
         raise UpstreamUnavailableError(f"the MCP SDK is not installed ({error.name}); {install_extra('mcp')}") from None
-    return upstream_session.open_session
+    return upstream_connection.open_session
 
 
 def new_content_requests(

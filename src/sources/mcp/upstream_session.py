@@ -4,15 +4,12 @@ Importing this module takes a second, because of the SDK.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any, Final, cast
+from typing import Any, Final
 
-import httpx2
-import msgspec
 from mcp.client import Client
-from mcp.client.streamable_http import streamable_http_client
 from mcp.client.subscriptions import Subscription, SubscriptionLost
 from mcp.shared.dispatcher import ProgressFnT
 from mcp.shared.exceptions import MCPError
@@ -21,17 +18,9 @@ from mcp_types import (
     HEADER_MISMATCH,
     CallToolRequest,
     CallToolRequestParams,
-    Implementation,
     ListToolsResult,
-    LoggingMessageNotificationParams,
     PaginatedRequestParams,
-    PromptListChangedNotification,
-    ResourceListChangedNotification,
-    ResourceUpdatedNotification,
-    SamplingCapability,
-    SamplingToolsCapability,
     ServerCapabilities,
-    ToolListChangedNotification,
 )
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import TypeAdapter, ValidationError
@@ -40,31 +29,17 @@ from ...protocol.error_codes import CallError, CallTimeoutError, ProviderError
 from ...protocol.mcp.mcp_result import METADATA_KEY
 from ...protocol.mcp.request_envelope import SERVER_KEY
 from ...protocol.trace_context import TRACEPARENT, current_traceparent
-from ...version import __version__
-from ..checked_network import CheckedNetwork
-from ..oauth.oauth_requests import OAuthRequests
-from ..program_process import environment
 from ..source import SourceNote
-from ..source_auth import AuthValues, operator_auth
-from ..source_content import NoSourceEvents, SourceEvents
-from ..source_settings import McpSettings
 from ..upstream_definition import UpstreamListing
 from . import upstream_failures
-from .caller_capabilities import CapabilityStream
 from .session_questions import MAX_INPUT_ROUNDS, SessionQuestions, input_responses
 from .upstream_exchange import UpstreamExchange
 from .upstream_failures import UpstreamUnavailableError
-from .upstream_http import SourceTransport, current_exchange, recorded_in
-from .upstream_listing import FilteredStream, ListingCollector
-from .upstream_process import ServerCommand, server_process
+from .upstream_http import recorded_in
+from .upstream_listing import ListingCollector
 from .upstream_questions import CallQuestions
 
 _RESUBSCRIBE_S: Final = 5.0
-_LIST_CHANGES: Final = (ToolListChangedNotification, PromptListChangedNotification, ResourceListChangedNotification)
-_NO_EVENTS: Final = NoSourceEvents()
-_LINE_EXTRA_BYTES: Final = 64 * 1024
-"""The overhead of a message around its answer."""
-
 _STATE_ONLY_S: Final = 0.25
 """The wait before a call is repeated whose result has only a state."""
 
@@ -345,108 +320,3 @@ def _trace_context() -> Any:
 
 def _message(source: str, error: MCPError, exchange: UpstreamExchange) -> str:
     return upstream_failures.call_failure(source, error.code, error.message, exchange).message
-
-
-@asynccontextmanager
-async def open_session(
-    source: str,
-    settings: McpSettings,
-    variables: Mapping[str, str],
-    network: CheckedNetwork,
-    on_log: Callable[[str], None],
-    wake: asyncio.Event,
-    *,
-    auth: AuthValues | None = None,
-    oauth: OAuthRequests | None = None,
-    connecting: UpstreamExchange | None = None,
-    events: SourceEvents = _NO_EVENTS,
-) -> AsyncIterator[UpstreamSession]:
-    """Starts or connects to the server, yields the session, and ends it after the block.
-
-    ``variables`` are those of ``settings.env``, with their values; ``wake`` becomes the session's event. ``auth``: what
-    the requests get instead of the operator's secret, ``oauth``: where their tokens come from; ``connecting`` records
-    how connecting went. ``events`` receives updates of resources and log messages.
-
-    Raises:
-        Exception: the session could not be opened: any exception of the SDK, or a group of them.
-    """
-    ended = asyncio.Event()
-    removal_notes: list[SourceNote] = []
-
-    def end() -> None:
-        ended.set()
-        wake.set()
-
-    async def on_message(message: object) -> None:
-        if isinstance(message, _LIST_CHANGES):
-            wake.set()
-        elif isinstance(message, ResourceUpdatedNotification):
-            events.resource_updated(source, message.params.uri)
-
-    async def log(params: LoggingMessageNotificationParams) -> None:
-        data = params.data if isinstance(params.data, str) else msgspec.json.encode(params.data).decode()
-        on_log(f"{params.level}: {data}")
-        events.logged(source, params.level, params.logger, params.data)
-
-    questions = SessionQuestions(current_exchange)
-    client = Client(
-        cast(
-            "Any", _transport(settings, variables, network, on_log, end, removal_notes, auth, oauth)
-        ),  # a context manager that yields streams
-        cache=None,
-        client_info=Implementation(name="toold", version=__version__),
-        message_handler=on_message,
-        logging_callback=log,
-        log_level="info",
-        elicitation_callback=questions.elicit,
-        sampling_callback=None if settings.sampling == "off" else questions.sample,
-        sampling_capabilities=SamplingCapability(tools=SamplingToolsCapability())
-        if settings.sampling == "client"
-        else SamplingCapability(),
-        list_roots_callback=questions.list_roots,
-    )
-    async with AsyncExitStack() as stack:
-        exchange = connecting or UpstreamExchange()
-        try:
-            with recorded_in(exchange):
-                await stack.enter_async_context(client)
-        except Exception as error:
-            reason = upstream_failures.http_connect_problem(source, exchange)
-            if reason is not None:
-                raise UpstreamUnavailableError(reason) from error
-            raise
-        yield UpstreamSession(source, client, wake, ended, removal_notes, questions)
-
-
-@asynccontextmanager
-async def _transport(
-    settings: McpSettings,
-    variables: Mapping[str, str],
-    network: CheckedNetwork,
-    on_log: Callable[[str], None],
-    on_end: Callable[[], None],
-    removal_notes: list[SourceNote],
-    auth: AuthValues | None,
-    oauth: OAuthRequests | None,
-) -> AsyncIterator[Any]:
-    streams: AbstractAsyncContextManager[Any]
-    if settings.command is not None:
-        limit = settings.max_answer_bytes + _LINE_EXTRA_BYTES
-        streams = server_process(
-            ServerCommand(settings.command, environment(variables), settings.cwd, limit), on_log, on_end
-        )
-        async with streams as (messages, sending):
-            yield FilteredStream(messages, removal_notes), CapabilityStream(sending)
-        return
-    transport = SourceTransport(
-        network, lambda: _headers_of(auth or operator_auth(settings.shared_auth)), settings.max_answer_bytes, oauth
-    )
-    async with httpx2.AsyncClient(transport=transport, timeout=None, trust_env=False) as http:
-        limit = settings.max_answer_bytes + _LINE_EXTRA_BYTES
-        async with streamable_http_client(settings.url or "", http_client=http, max_sse_event_size=limit) as pair:
-            yield FilteredStream(pair[0], removal_notes), CapabilityStream(pair[1])
-
-
-def _headers_of(values: AuthValues) -> dict[str, str]:
-    """Returns the headers with a secret; identity encoding, so that size limits apply."""
-    return {"Accept-Encoding": "identity", **values.headers}
