@@ -43,7 +43,8 @@ SELECT (SELECT count(*) FROM input_request WHERE number = detached.number AND de
 FROM detached WHERE call_id = :call_id
 """,
     nested="""
-SELECT tool, principal, state, started_at, json_extract(CAST(result AS TEXT), '$.error.code')
+SELECT tool, principal, state, started_at,
+       CASE WHEN json_valid(CAST(result AS TEXT)) THEN json_extract(CAST(result AS TEXT), '$.error.code') END
 FROM journal LEFT JOIN result USING (number) WHERE session_id = :path AND request_key = :name AND child
   AND EXISTS (SELECT 1 FROM journal WHERE session_id = :run AND request_key = 'snapshot')
 """,
