@@ -110,47 +110,46 @@ CREATE TABLE kept (
     PRIMARY KEY (principal, node)
 ) WITH (fillfactor = 50);
 
-CREATE FUNCTION count_kept() RETURNS trigger LANGUAGE plpgsql AS $$
-DECLARE
-    me text := coalesce(current_setting('toold.node', true), '');
+CREATE FUNCTION add_kept(changed_principal text, more bigint, more_unfinished bigint) RETURNS void LANGUAGE sql AS $$
+    INSERT INTO kept AS k
+    SELECT changed_principal, coalesce(current_setting('toold.node', true), ''), coalesce(more, 0),
+           coalesce(more_unfinished, 0)
+    WHERE coalesce(more, 0) <> 0 OR coalesce(more_unfinished, 0) <> 0
+    ON CONFLICT (principal, node) DO UPDATE SET bytes = k.bytes + excluded.bytes,
+                                                unfinished_bytes = k.unfinished_bytes + excluded.unfinished_bytes
+$$;
+
+CREATE FUNCTION kept_inserted() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    IF TG_OP = 'INSERT' THEN
-        INSERT INTO kept AS k
-        SELECT principal, me, sum(CASE WHEN unfinished THEN 0 ELSE result_bytes END),
-               sum(CASE WHEN unfinished THEN result_bytes ELSE 0 END)
-        FROM new_rows WHERE result_bytes <> 0 GROUP BY principal
-        ON CONFLICT (principal, node) DO UPDATE SET bytes = k.bytes + excluded.bytes,
-                                                    unfinished_bytes = k.unfinished_bytes + excluded.unfinished_bytes;
-    ELSIF TG_OP = 'DELETE' THEN
-        INSERT INTO kept AS k
-        SELECT principal, me, -sum(CASE WHEN unfinished THEN 0 ELSE result_bytes END),
-               -sum(CASE WHEN unfinished THEN result_bytes ELSE 0 END)
-        FROM old_rows WHERE result_bytes <> 0 GROUP BY principal
-        ON CONFLICT (principal, node) DO UPDATE SET bytes = k.bytes + excluded.bytes,
-                                                    unfinished_bytes = k.unfinished_bytes + excluded.unfinished_bytes;
-    ELSE
-        INSERT INTO kept AS k
-        SELECT principal, me, sum(bytes), sum(unfinished_bytes) FROM (
-            SELECT n.principal,
-                   CASE WHEN n.unfinished THEN 0 ELSE n.result_bytes END
-                   - CASE WHEN o.unfinished THEN 0 ELSE o.result_bytes END AS bytes,
-                   CASE WHEN n.unfinished THEN n.result_bytes ELSE 0 END
-                   - CASE WHEN o.unfinished THEN o.result_bytes ELSE 0 END AS unfinished_bytes
-            FROM new_rows n JOIN old_rows o USING (number)
-            WHERE n.result_bytes <> o.result_bytes OR (n.unfinished <> o.unfinished AND n.result_bytes <> 0)
-        ) AS changed GROUP BY principal
-        ON CONFLICT (principal, node) DO UPDATE SET bytes = k.bytes + excluded.bytes,
-                                                    unfinished_bytes = k.unfinished_bytes + excluded.unfinished_bytes;
-    END IF;
+    PERFORM add_kept(NEW.principal, CASE WHEN NEW.unfinished THEN 0 ELSE NEW.result_bytes END,
+                     CASE WHEN NEW.unfinished THEN NEW.result_bytes ELSE 0 END);
     RETURN NULL;
 END $$;
 
-CREATE TRIGGER journal_kept_insert AFTER INSERT ON journal REFERENCING NEW TABLE AS new_rows
-    FOR EACH STATEMENT EXECUTE FUNCTION count_kept();
+CREATE FUNCTION kept_updated() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM add_kept(principal, sum(bytes) FILTER (WHERE NOT unfinished)::bigint, sum(bytes) FILTER (WHERE unfinished)::bigint)
+    FROM (SELECT principal, unfinished, result_bytes AS bytes FROM new_rows WHERE result_bytes <> 0
+          UNION ALL SELECT principal, unfinished, -result_bytes FROM old_rows WHERE result_bytes <> 0) AS changed
+    GROUP BY principal;
+    RETURN NULL;
+END $$;
+
+CREATE FUNCTION kept_deleted() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM add_kept(principal, -sum(result_bytes) FILTER (WHERE NOT unfinished)::bigint,
+                     -sum(result_bytes) FILTER (WHERE unfinished)::bigint)
+    FROM old_rows WHERE result_bytes <> 0 GROUP BY principal;
+    RETURN NULL;
+END $$;
+
+-- A start has no result, and nearly each inserted row is one; ends come in groups.
+CREATE TRIGGER journal_kept_insert AFTER INSERT ON journal
+    FOR EACH ROW WHEN (NEW.result_bytes <> 0) EXECUTE FUNCTION kept_inserted();
 CREATE TRIGGER journal_kept_update AFTER UPDATE ON journal REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows
-    FOR EACH STATEMENT EXECUTE FUNCTION count_kept();
+    FOR EACH STATEMENT EXECUTE FUNCTION kept_updated();
 CREATE TRIGGER journal_kept_delete AFTER DELETE ON journal REFERENCING OLD TABLE AS old_rows
-    FOR EACH STATEMENT EXECUTE FUNCTION count_kept();
+    FOR EACH STATEMENT EXECUTE FUNCTION kept_deleted();
 
 CREATE TABLE run (
     call_id    text COLLATE "C" PRIMARY KEY,

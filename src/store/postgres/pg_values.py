@@ -24,9 +24,28 @@ def text_of(stored: str) -> str:
     return stored.replace("\x01\x01", "\x01E").replace("\x01\x02", "\0").replace("\x01E", _ESCAPE)
 
 
-def arrays(rows: Sequence[Sequence[Any]]) -> list[list[Any]]:
-    """Returns the columns of rows, for ``unnest``. At least one row."""
-    return [list(column) for column in zip(*rows, strict=True)]
+def arrays(rows: Sequence[Sequence[Any]]) -> list[str]:
+    """Returns the columns of rows as array literals, for ``unnest(%s::text[], ...)``. At least one row; values are
+    texts, bytes, numbers, truth values and None.
+
+    psycopg's own arrays take five times as long, because they quote by regular expressions.
+    """
+    return [f"{{{','.join(map(_element, column))}}}" for column in zip(*rows, strict=True)]
+
+
+def _element(value: Any) -> str:
+    """One element of an array literal."""
+    if isinstance(value, str):
+        if '"' in value or "\\" in value:
+            value = value.replace("\\", "\\\\").replace('"', '\\"')
+        return f'"{value}"'
+    if value is None:
+        return "NULL"
+    if isinstance(value, bytes):
+        return f'"\\\\x{value.hex()}"'
+    if isinstance(value, bool):
+        return "t" if value else "f"
+    return repr(value)
 
 
 def asked(
