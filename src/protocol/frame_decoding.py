@@ -14,13 +14,22 @@ import msgspec
 
 from .error_codes import InvalidRequestError, ProtocolError, ToolError
 from .frames import MAX_REQUEST_ID_CHARS, MAX_REQUEST_IDS, CallTool, ClientFrame, canonical_tool_name
-from .json_pieces import MAX_VALUES, TooComplexError, TooManyValuesError, decode_in_pieces, finite, has_few_parts
+from .json_pieces import (
+    LONG_BYTES,
+    MAX_VALUES,
+    TooComplexError,
+    TooManyValuesError,
+    decode_in_pieces,
+    finite,
+    has_few_parts,
+)
+from .long_texts import decode_long_texts
 from .name_suggestions import close_names, did_you_mean
 from .questions.client_question import known_kinds
 from .tool_call import RequestId, ToolCall
 from .trace_context import usable_traceparent
 
-_decode: Final[Callable[[str], ClientFrame]] = msgspec.json.Decoder(ClientFrame, float_hook=finite).decode
+_decode: Final[Callable[[str | bytes], ClientFrame]] = msgspec.json.Decoder(ClientFrame, float_hook=finite).decode
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _MAX_ID_BITS: Final = 1024
 """The size limit of a numeric request id: the largest number that a double can hold."""
@@ -54,41 +63,44 @@ class FrameRefusal(msgspec.Struct, frozen=True):
     """The client sent the id as ``id``: the answer carries it under both names."""
 
 
-def decode_client_frame(data: str | bytes) -> ClientFrame | FrameRefusal:
-    """Decodes one frame's payload: ``str`` for a text frame, ``bytes`` for a binary one."""
-    if isinstance(data, bytes):
-        return FrameRefusal(_protocol_error("Binary frames are not supported; send the JSON object in a text frame."))
+def refuse_binary() -> FrameRefusal:
+    """Rejects a binary frame."""
+    return FrameRefusal(_protocol_error("Binary frames are not supported; send the JSON object in a text frame."))
+
+
+def decode_client_frame(data: bytes) -> ClientFrame | FrameRefusal:
+    """Decodes the payload of a text frame that ``is_quick``, at once."""
     try:
-        return _decode(data)
+        return _decode(data) if len(data) <= LONG_BYTES else _frame(decode_long_texts(data))
     except msgspec.DecodeError as error:
         return _diagnose(data, error)
-    except UnicodeEncodeError as error:  # only a caller in this process can pass such a text: no socket carries it
-        place = f"character {error.start}"
-        return FrameRefusal(
-            _protocol_error(f"The frame contains half of a surrogate pair at {place}; send Unicode text.")
-        )
+    except UnicodeDecodeError as error:
+        return FrameRefusal(_protocol_error(f"The frame is not UTF-8: {error.reason} at byte {error.start}."))
     except RecursionError:
         return FrameRefusal(_protocol_error(_TOO_DEEP))
 
 
-def decode_long_frame(data: str | bytes) -> ClientFrame | FrameRefusal:
+def decode_long_frame(data: bytes) -> ClientFrame | FrameRefusal:
     """``decode_client_frame`` for a frame of any length, with at most ``MAX_VALUES`` values. No step takes more
     than some 25 ms, so a thread that calls this lets other threads run.
     """
-    if isinstance(data, bytes):
-        return decode_client_frame(data)
     try:
-        value = decode_in_pieces(data.encode())
+        value = decode_in_pieces(data)
     except TooManyValuesError:
         return _refuse_long(data, f"The frame has more than {MAX_VALUES} values; send the data in several calls.")
     except TooComplexError as error:
         return _refuse_long(data, f"The frame is too complex: {error}.")
     except msgspec.DecodeError as error:
         return _diagnose(data, error)
-    except UnicodeEncodeError:
-        return decode_client_frame(data)  # fails at once, too
+    except UnicodeDecodeError as error:
+        return FrameRefusal(_protocol_error(f"The frame is not UTF-8: {error.reason}."))
     except RecursionError:
         return FrameRefusal(_protocol_error(_TOO_DEEP))
+    return _frame(value)
+
+
+def _frame(value: object) -> ClientFrame | FrameRefusal:
+    """The frame of a decoded JSON text."""
     try:
         frame: ClientFrame = msgspec.convert(value, ClientFrame)
     except msgspec.ValidationError as error:
@@ -96,7 +108,7 @@ def decode_long_frame(data: str | bytes) -> ClientFrame | FrameRefusal:
     return frame
 
 
-def _refuse_long(data: str, message: str) -> FrameRefusal:
+def _refuse_long(data: bytes, message: str) -> FrameRefusal:
     """Rejects a frame that is JSON, under its request id."""
     value: dict[str, Any] = {}
     with suppress(msgspec.DecodeError, RecursionError):
@@ -159,15 +171,15 @@ def _alias_name(tool: dict[str, Any] | str | None) -> str | None:
     return name if isinstance(name, str) else None
 
 
-def _diagnose(data: str, error: Exception) -> FrameRefusal:
+def _diagnose(data: bytes, error: Exception) -> FrameRefusal:
     """Diagnoses an invalid frame. A second, laxer parse finds the request id, so that the error carries it. If that
     would take long, the error has no request id.
     """
     try:
-        value = json.loads(data) if has_few_parts(data.encode()) else None
+        value = json.loads(data) if has_few_parts(data) else None
     except (ValueError, RecursionError):
         value = None
-    if value is None and data.strip() != "null":
+    if value is None and data.strip() != b"null":
         return FrameRefusal(_protocol_error(_not_json(error)))
     return _diagnose_value(value, error)
 

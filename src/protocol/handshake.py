@@ -104,7 +104,7 @@ def parse_hello(data: str | bytes) -> Hello | HelloRefused:
         value = None
     if not isinstance(value, dict):
         return _refused(CLOSE_NOT_JSON, ProtocolError("The first frame must be a JSON object in a text frame: hello."))
-    frame = decode_client_frame(data) if value.get("op") == "hello" else None
+    frame = decode_client_frame(str(data).encode()) if value.get("op") == "hello" else None
     if not isinstance(frame, Hello):
         return _refused(CLOSE_NOT_HELLO, ProtocolError('The first frame must be {"op":"hello",…}.'))
     return frame

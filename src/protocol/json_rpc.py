@@ -8,7 +8,16 @@ from typing import Any, Final, Literal
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from .json_pieces import MAX_VALUES, TooComplexError, TooManyValuesError, decode_in_pieces, finite, has_few_parts
+from .json_pieces import (
+    LONG_BYTES,
+    MAX_VALUES,
+    TooComplexError,
+    TooManyValuesError,
+    decode_in_pieces,
+    finite,
+    has_few_parts,
+)
+from .long_texts import decode_long_texts
 
 JsonRpcId = str | int
 
@@ -124,11 +133,11 @@ _encode: Final = msgspec.json.Encoder().encode
 
 
 def decode(body: bytes) -> Message | list[Message]:
-    """Decodes the body of a POST, or one line: a message, or a batch of messages. Of a longer batch, it returns the
-    first ``MAX_BATCH + 1``. Never raises.
+    """Decodes the body of a POST, or one line, that ``is_quick``: a message, or a batch of messages. Of a longer batch,
+    it returns the first ``MAX_BATCH + 1``. Never raises.
     """
     try:
-        return _message(_decode(body))
+        return _message(_decode(body)) if len(body) <= LONG_BYTES else _convert_all(decode_long_texts(body))
     except msgspec.DecodeError:
         pass
     except RecursionError:

@@ -7,7 +7,6 @@ journalled, even if it ended before it started, and is remembered as expired. Th
 only in the journal. ``session_registry`` tracks which connection holds the session.
 """
 
-import hashlib
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from enum import Enum
@@ -15,15 +14,14 @@ from typing import Any, Final
 
 import msgspec
 
+from .arguments_digest import arguments_digest, is_digest_of, same_arguments
 from .result_cache import ResultCache
-from .tool_call import CallStatus, ToolResult
+from .tool_call import CallStatus, ToolCall, ToolResult
 
 REMEMBERED_IDS: Final = 4096
 """The maximum number of done calls that a session keeps in memory. The journal remembers journalled ids for longer."""
 _SMALL_BYTES: Final = 2048
 """Once a call is done, larger arguments are replaced by a digest."""
-
-_canonical = msgspec.json.Encoder(order="deterministic").encode
 
 
 class RequestIdState(Enum):
@@ -61,7 +59,7 @@ class _Call(msgspec.Struct, frozen=True, gc=False):
 
     name: str
     arguments: dict[str, Any] | bytes
-    """As received; for a done call with large arguments, the digest of their canonical JSON."""
+    """As received, or their digest: of long ones, and of those of a done call unless they are small."""
     echo_id: bool
     since: float = 0.0
     """When the call ended; 0 while it runs."""
@@ -70,16 +68,16 @@ class _Call(msgspec.Struct, frozen=True, gc=False):
     started: bool = True
     """False: it ended before its tool started."""
 
-    def same_as(self, name: str, arguments: dict[str, Any] | bytes) -> bool:
+    def same_as(self, name: str, arguments: dict[str, Any], digest: bytes | None) -> bool:
         if self.name != name:
             return False
-        if isinstance(self.arguments, bytes) or isinstance(arguments, bytes):
-            return _digest(self.arguments) == _digest(arguments)
-        return _canonical(self.arguments) == _canonical(arguments)
+        if isinstance(self.arguments, bytes):
+            return is_digest_of(self.arguments, arguments, digest)
+        return same_arguments(self.arguments, arguments)
 
-    def done(self, frame_bytes: int, now: float, *, journalled: bool, started: bool) -> "_Call":
-        """Returns the record of the done call, without large arguments."""
-        arguments = self.arguments
+    def done(self, frame_bytes: int, now: float, *, journalled: bool, started: bool, repeatable: bool) -> "_Call":
+        """Returns the record of the done call, without large arguments; without any if no client can repeat it."""
+        arguments = self.arguments if repeatable else b""
         if frame_bytes > _SMALL_BYTES and not isinstance(arguments, bytes):
             arguments = arguments_digest(arguments)
         return _Call(self.name, arguments, self.echo_id, now, journalled, started=started)
@@ -88,10 +86,15 @@ class _Call(msgspec.Struct, frozen=True, gc=False):
 class SessionCalls:
     """The calls of one session, by request key (``frame_decoding.request_key``)."""
 
-    __slots__ = ("_cache", "_done", "_ended", "_running", "_sending", "_session_id", "incomplete", "max_accepted")
+    __slots__ = (
+        *("_cache", "_done", "_ended", "_repeatable", "_running", "_sending", "_session_id"),
+        *("incomplete", "max_accepted"),
+    )
 
-    def __init__(self, session_id: str, max_accepted: int, cache: ResultCache) -> None:
+    def __init__(self, session_id: str, max_accepted: int, cache: ResultCache, *, repeatable: bool = True) -> None:
+        """``repeatable``: whether the client can repeat a request id."""
         self._session_id = session_id
+        self._repeatable = repeatable
         self.max_accepted = max_accepted
         """The limit when the session was opened; the setting may have changed since."""
         self.incomplete = False
@@ -117,22 +120,21 @@ class SessionCalls:
         """The keys of the calls without an answer, oldest first."""
         return list(self._running)
 
-    def register(
-        self, key: str, name: str, arguments: dict[str, Any] | bytes, now: float, *, echo_id: bool = False
-    ) -> RequestIdState:
-        """Classifies a call by its arguments or their digest (``ToolCall.identity``), and adds it if it is new."""
-        state = self.classify(key, name, arguments, now)
+    def register(self, key: str, name: str, request: ToolCall, now: float) -> RequestIdState:
+        """Classifies a call of the tool ``name``, and adds it if it is new."""
+        state = self.classify(key, name, request, now)
         if state is RequestIdState.NEW:
-            self._running[key] = _Call(name, arguments, echo_id)
+            self._running[key] = _Call(name, request.identity, request.echo_id)
         return state
 
-    def classify(self, key: str, name: str, arguments: dict[str, Any] | bytes, now: float) -> RequestIdState:
+    def classify(self, key: str, name: str, request: ToolCall, now: float) -> RequestIdState:
         """Returns what ``register`` would return, without adding the call."""
         known = self._running.get(key)
         if known is not None:
-            return RequestIdState.RUNNING if known.same_as(name, arguments) else RequestIdState.CONFLICT
+            same = known.same_as(name, request.arguments, request.arguments_hash)
+            return RequestIdState.RUNNING if same else RequestIdState.CONFLICT
         if key in self._done:
-            state = self._classify_done(key, name, arguments, now)
+            state = self._classify_done(key, name, request, now)
             if state is not RequestIdState.NEW:
                 return state
         if len(self._running) + self._sending >= self.max_accepted:
@@ -156,7 +158,8 @@ class SessionCalls:
         self._sending += 1
         call = self._running.pop(key)
         if not self._ended:
-            self._remember(key, call.done(frame_bytes, now, journalled=journalled, started=started), result, size)
+            done = call.done(frame_bytes, now, journalled=journalled, started=started, repeatable=self._repeatable)
+            self._remember(key, done, result, size)
 
     def finish_in_journal(self, key: str) -> None:
         """Records that the call has an answer, which is about to be sent. Only the journal remembers the call."""
@@ -255,14 +258,14 @@ class SessionCalls:
             self._cache.drop((self._session_id, oldest))
             self.incomplete = self.incomplete or evicted.journalled
 
-    def _classify_done(self, key: str, name: str, arguments: dict[str, Any] | bytes, now: float) -> RequestIdState:
+    def _classify_done(self, key: str, name: str, request: ToolCall, now: float) -> RequestIdState:
         """Classifies a repeated id of a done call. A local call is new once its result is gone."""
         call = self._done[key]
         result = self.result(key, now)
         if result is None and not call.journalled:
             self._drop_unless_journalled(key)
             return RequestIdState.NEW
-        if not call.same_as(name, arguments):
+        if not call.same_as(name, request.arguments, request.arguments_hash):
             return RequestIdState.CONFLICT
         return RequestIdState.DONE if result is not None else RequestIdState.EXPIRED
 
@@ -273,8 +276,3 @@ class SessionCalls:
 
 def _digest(arguments: dict[str, Any] | bytes) -> bytes:
     return arguments if isinstance(arguments, bytes) else arguments_digest(arguments)
-
-
-def arguments_digest(arguments: dict[str, Any]) -> bytes:
-    """Returns the digest of a call's arguments."""
-    return hashlib.blake2b(_canonical(arguments), digest_size=16).digest()

@@ -22,8 +22,8 @@ MAX_HEAD_BYTES: Final = 16 * 1024
 """The limit of an incomplete head, as in h11; also of trailers and of chunk extensions. A head that arrives in one
 piece may be twice as long."""
 _MAX_PARSED_BYTES: Final = 16 * 1024
-"""The parser gets this many bytes at once. All requests in them are started, some hundreds of the shortest; the rest
-waits until those are answered."""
+"""The parser gets this many bytes at once, or the rest of a body. All requests in them are started, some hundreds of
+the shortest; the rest waits until those are answered."""
 HEAD_TIMEOUT_S: Final = 20.0
 """How long a request's head may take to arrive; on a new connection, the first one."""
 
@@ -149,6 +149,8 @@ class HttpConnection(_ReaderTimeout, HttpToolsProtocol):
     # Received bytes since the last complete head or piece of body; usually part of a head.
     _unread = 0
     _in_body = False
+    # The bytes of the body that are still to come, if the request says how many.
+    _body_left = 0
     # The request that is being answered; not the latest if pipelined requests wait.
     _answered: RequestResponseCycle | None = None
     # Further data is ignored.
@@ -186,14 +188,15 @@ class HttpConnection(_ReaderTimeout, HttpToolsProtocol):
         """Parses until a request has to wait for its turn; the remaining data waits with it."""
         at = 0
         while at < len(data) and not self.pipeline and not self._ended:
-            self._parse(data, at)
-            at += _MAX_PARSED_BYTES
+            end = at + max(_MAX_PARSED_BYTES, self._body_left)
+            self._parse(data, at, end)
+            at = end
         self.flow.waiting = b"" if self._ended else data[at:]
         if self.flow.waiting:
             self.flow.pause_reading()
 
-    def _parse(self, all_: bytes, at: int) -> None:
-        data = all_[at : at + _MAX_PARSED_BYTES]
+    def _parse(self, all_: bytes, at: int, end: int) -> None:
+        data = all_[at:end]
         begins = not self._unread
         self._unread += len(data)
         if self._in_body and not self._skipping and self.cycle.response_complete:
@@ -243,15 +246,17 @@ class HttpConnection(_ReaderTimeout, HttpToolsProtocol):
             if not _is_unambiguous(self.parser.get_http_version(), self.headers):
                 raise HttpParserError
             self._in_body = True
+            self._body_left = _body_bytes(self.headers)
             super().on_headers_complete()
             self.headers = []  # otherwise trailers would be added to headers that were already checked
 
     def on_body(self, body: bytes) -> None:
         self._unread = 0
+        self._body_left -= len(body)
         super().on_body(body)
 
     def on_message_complete(self) -> None:
-        self._unread = 0
+        self._unread = self._body_left = 0
         self._in_body = self._skipping = False
         if not self.parser.should_upgrade():
             super().on_message_complete()
@@ -302,3 +307,8 @@ def _is_unambiguous(version: str, headers: list[tuple[bytes, bytes]]) -> bool:
         elif name == b"transfer-encoding" and value.lower() != b"chunked":
             return False
     return hosts == 1 if version == "1.1" else version == "1.0" and hosts <= 1
+
+
+def _body_bytes(headers: list[tuple[bytes, bytes]]) -> int:
+    """The length of the body; 0 if it comes in chunks. The parser has checked the number."""
+    return next((int(value) for name, value in headers if name == b"content-length"), 0)

@@ -56,8 +56,13 @@ class BatchingTransport:
     def _flush(self) -> None:
         self._scheduled = False
         if self._unsent:
-            data = self._unsent[0] if len(self._unsent) == 1 else b"".join(self._unsent)
-            self._unsent.clear()
-            self._unsent_bytes = 0
-            if not self._transport.is_closing():  # it may have closed meanwhile, and uvloop's transport then raises
-                self._transport.write(data)
+            unsent, size = self._unsent, self._unsent_bytes
+            self._unsent, self._unsent_bytes = [], 0
+            if self._transport.is_closing():  # it may have closed meanwhile, and uvloop's transport then raises
+                return
+            if len(unsent) == 1:
+                self._transport.write(unsent[0])
+            elif size > SLOW_READER_BYTES:  # long data is not copied
+                self._transport.writelines(unsent)
+            else:
+                self._transport.write(b"".join(unsent))

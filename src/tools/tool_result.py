@@ -9,6 +9,7 @@ from pydantic_core import to_jsonable_python
 
 from ..protocol.error_codes import ToolExecutionError
 from ..protocol.json_pieces import LONG_BYTES, decode_in_pieces
+from ..protocol.long_texts import AT_ONCE_BYTES
 from ..protocol.tool_call import ContentBlock, Json, TextContent
 from .tool import ToolOutput
 
@@ -21,34 +22,41 @@ Content = tuple[tuple[ContentBlock, ...], Json | msgspec.UnsetType]
 """``outputs`` and ``structured`` of a result."""
 
 
-_VALUE_BYTES: Final = 32
-"""The weight of a value in a container: encoding and decoding it takes as long as this much text."""
+_MANY_VALUES: Final = 1024
+"""In objects and arrays."""
 
 
 def is_long(returned: object) -> bool:
-    """Whether converting a tool's return value, or encoding a result's value, may take longer than a millisecond."""
+    """Whether validating arguments, converting a tool's return value, or encoding a result's value may take longer than
+    some milliseconds: it has many values, or very long texts.
+    """
     if isinstance(returned, str):  # the most common value, and the cheapest to check
-        return len(returned) > LONG_BYTES
+        return _text_bytes(returned) > AT_ONCE_BYTES
     if isinstance(returned, ToolOutput):
         blocks = returned.content or returned.blocks
         texts = [block.text for block in blocks if isinstance(block, TextContent)]
-        if len(texts) < len(blocks) or sum(map(len, texts)) + len(returned.text or "") > LONG_BYTES:
+        if len(texts) < len(blocks) or sum(map(_text_bytes, texts)) + len(returned.text or "") > AT_ONCE_BYTES:
             return True
         return is_long(returned.data)
-    left, waiting = LONG_BYTES, [returned]
+    texts_left, values_left, waiting = AT_ONCE_BYTES, _MANY_VALUES, [returned]
     while waiting:
         part = waiting.pop()
         if isinstance(part, str):
-            left -= len(part)
+            texts_left -= _text_bytes(part)
         elif isinstance(part, dict | list | tuple):
-            left -= _VALUE_BYTES * len(part)
-            if left >= 0:
+            values_left -= len(part)
+            if values_left >= 0:
                 waiting.extend(part.values() if isinstance(part, dict) else part)
                 if isinstance(part, dict):
                     waiting.extend(part)
-        if left < 0:
+        if texts_left < 0 or values_left < 0:
             return True
     return False
+
+
+def _text_bytes(text: str) -> int:
+    """At most the size of a text in UTF-8."""
+    return len(text) if text.isascii() else 4 * len(text)
 
 
 def _other_types(value: object) -> Any:

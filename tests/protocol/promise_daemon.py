@@ -9,7 +9,7 @@ from toold.protocol.error_codes import CallTimeoutError
 from toold.protocol.result_cache import ResultCache
 from toold.protocol.session_calls import RequestIdState, SessionCalls
 from toold.protocol.session_registry import SessionRegistry, SessionState, hash_key
-from toold.protocol.tool_call import CallStatus, Metadata, TextContent, Timings, ToolResult
+from toold.protocol.tool_call import CallStatus, Metadata, TextContent, Timings, ToolCall, ToolResult
 
 CallId = tuple[str, str]
 """A session's id and a request key."""
@@ -138,7 +138,7 @@ class Daemon:
 
     def submit(self, connection: Connection, key: str, content: Content, now: float) -> RequestIdState:
         session, (name, text) = connection.session, content
-        expected = session.calls.register(key, name, {"text": text}, now)
+        expected = session.calls.register(key, name, ToolCall(key, name, {"text": text}), now)
         if expected is RequestIdState.NEW:
             self.running[session.id, key] = Running(session, key, content)
         elif expected is RequestIdState.DONE:

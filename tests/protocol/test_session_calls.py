@@ -7,10 +7,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 from toold.protocol import session_calls
+from toold.protocol.arguments_digest import arguments_digest, whole_digest
 from toold.protocol.error_codes import CallCancelledError, ServiceUnavailableError
 from toold.protocol.result_cache import ResultCache
 from toold.protocol.session_calls import REMEMBERED_IDS, RequestIdState, SessionCalls
-from toold.protocol.tool_call import Metadata, TextContent, Timings, ToolResult
+from toold.protocol.tool_call import Metadata, TextContent, Timings, ToolCall, ToolResult
 
 KEYS = st.sampled_from("abcde")
 CONTENTS = st.sampled_from([("echo", "x"), ("echo", "y"), ("chat", "x")])
@@ -27,7 +28,7 @@ def book(max_accepted: int = 32, max_bytes: int = 10**6) -> SessionCalls:
 
 
 def register(calls: SessionCalls, key: str, arguments: dict[str, Any], *, now: float = 0) -> RequestIdState:
-    return calls.register(key, "echo", arguments, now)
+    return calls.register(key, "echo", ToolCall(key, "echo", arguments), now)
 
 
 def answer(calls: SessionCalls, key: str, *, frame_bytes: int = 10, now: float = 0, journalled: bool = False) -> None:
@@ -43,7 +44,7 @@ def test_the_same_content_attaches() -> None:
     assert register(calls, "a", {"y": 2, "x": 1}) is RequestIdState.RUNNING
     assert register(calls, "a", {"x": 1.0, "y": 2}) is RequestIdState.CONFLICT
     assert register(calls, "a", {"x": True, "y": 2}) is RequestIdState.CONFLICT
-    assert calls.register("a", "chat", {"x": 1, "y": 2}, 0) is RequestIdState.CONFLICT
+    assert calls.register("a", "chat", ToolCall("a", "chat", {"x": 1, "y": 2}), 0) is RequestIdState.CONFLICT
 
 
 def test_large_arguments_are_replaced_by_a_digest() -> None:
@@ -55,6 +56,36 @@ def test_large_arguments_are_replaced_by_a_digest() -> None:
     assert "x" * 100 not in repr(calls._done)
     assert register(calls, "a", large) is RequestIdState.DONE
     assert register(calls, "a", {"text": "y"}) is RequestIdState.CONFLICT
+
+
+@pytest.mark.parametrize("hashed", [False, True], ids=["at once", "in a thread"])
+def test_a_repeat_with_other_bytes_is_the_same_call(hashed: bool) -> None:
+    """A repeat of a call with a long text may have its keys in another order, and may be hashed before or not."""
+
+    def request(arguments: dict[str, Any], *, hashed: bool) -> ToolCall:
+        return ToolCall("a", "echo", arguments, arguments_hash=arguments_digest(arguments) if hashed else None)
+
+    calls = book()
+    text = "x" * 100_000
+    first, repeat, other = {"text": text, "n": 1}, {"n": 1, "text": text}, {"n": 1, "text": text + "y"}
+    assert calls.register("a", "echo", request(first, hashed=True), 0) is RequestIdState.NEW
+    assert calls.register("a", "echo", request(repeat, hashed=hashed), 0) is RequestIdState.RUNNING
+    assert calls.register("a", "echo", request(other, hashed=hashed), 0) is RequestIdState.CONFLICT
+    answer(calls, "a", frame_bytes=100_050)
+    assert calls.register("a", "echo", request(repeat, hashed=hashed), 0) is RequestIdState.DONE
+    assert calls.register("a", "echo", request(other, hashed=hashed), 0) is RequestIdState.CONFLICT
+
+
+@pytest.mark.parametrize("hashed", [False, True], ids=["at once", "in a thread"])
+def test_a_call_that_an_earlier_version_stored_is_recognised(hashed: bool) -> None:
+    """Its digest is that of the canonical JSON with all texts."""
+    calls, arguments, other = book(), {"n": 1, "text": "x" * 100_000}, {"n": 1, "text": "y" * 100_000}
+    calls.restore(
+        "a", "echo", whole_digest(arguments), result(), 10, 0, echo_id=False, journalled=True, interrupted=False
+    )
+    for repeat, state in ((arguments, RequestIdState.DONE), (other, RequestIdState.CONFLICT)):
+        call = ToolCall("a", "echo", repeat, arguments_hash=arguments_digest(repeat) if hashed else None)
+        assert calls.register("a", "echo", call, 0) is state
 
 
 def test_the_arguments_hash_does_not_change() -> None:
@@ -167,7 +198,7 @@ def test_retained_results_are_in_order() -> None:
     """Oldest first, without expired ones, with the data needed to send them again."""
     calls = book()
     for key in "abc":
-        calls.register(key, "echo", {}, 0, echo_id=key == "c")
+        calls.register(key, "echo", ToolCall(key, "echo", {}, echo_id=key == "c"), 0)
     for key, now in (("b", 0.0), ("c", 5.0), ("a", 5.0)):
         answer(calls, key, now=now, journalled=key == "a")
     assert [(retained.key, retained.journalled, retained.echo_id) for retained in calls.retained(TTL_S + 1)] == [
@@ -257,7 +288,7 @@ class Book(RuleBasedStateMachine):
         else:
             state = RequestIdState.DONE if self.retained(key) else RequestIdState.EXPIRED
         name, text = content
-        assert self.calls.register(key, name, {"text": text}, self.now) is state
+        assert self.calls.register(key, name, ToolCall(key, name, {"text": text}), self.now) is state
         if state is RequestIdState.NEW:
             assert key not in self.journalled, "a call that was started ran twice"
             self.running[key] = content

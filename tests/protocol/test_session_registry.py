@@ -3,6 +3,7 @@
 from toold.protocol.result_cache import ResultCache
 from toold.protocol.session_calls import SessionCalls
 from toold.protocol.session_registry import SessionRegistry, SessionState, hash_key
+from toold.protocol.tool_call import ToolCall
 
 
 def session_of(session_id: str = "s", key: str | None = "key", principal: str = "anna") -> SessionState[str]:
@@ -69,7 +70,7 @@ def test_idle_sessions() -> None:
         sessions.attach(session, "port")
         if detached_at is not None:
             sessions.detach(session, "port", detached_at)
-    busy.calls.register("a", "echo", {}, 0)
+    busy.calls.register("a", "echo", ToolCall("a", "echo", {}), 0)
     assert sessions.idle(10, 4) == [idle]
     sessions.remove(idle)
     assert len(sessions) == 3

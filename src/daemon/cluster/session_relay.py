@@ -25,7 +25,7 @@ from ...protocol.frames import CLOSE_RESTART
 from ...protocol.user_credential import USER_HEADER
 from ...store import NodeRow, SessionHeldError, StoreError
 from ..transports.large_frames import LARGE_BYTES
-from ..transports.peer_connection import PeerConnection
+from ..transports.peer_connection import BinaryMessage, PeerConnection
 from .membership import Membership
 from .node_address import address_of
 from .peer_key import RELAYED_HEADER, PeerKey
@@ -200,8 +200,8 @@ async def _pass_up(client: PeerConnection, holder: ClientConnection) -> None:
     """Passes the client's frames on. When its connection ends, so does the one to the holder."""
     try:
         while True:
-            data = await client.recv()
-            await holder.send(data)
+            data = await client.receive()
+            await holder.send(data, text=not isinstance(data, BinaryMessage))
             if len(data) > LARGE_BYTES:
                 client.frame_handled()
     except ConnectionClosed:

@@ -7,7 +7,7 @@ Called by the transports. It knows tools, provider limiters and the loop's clock
 from .admission import RETRY_AFTER_MS
 from .call_outcome import failed, replayed, without_children
 from .call_phase import CallPhase, EndReason, JournalRecord
-from .call_preparation import PreparedCall, conflict_of, prepare_call
+from .call_preparation import PreparedCall, conflict_of, prepared
 from .call_quotas import CallQuota
 from .client_questions import ClientQuestions
 from .context_services import ConversationAccess, ConversationCaller
@@ -61,7 +61,7 @@ __all__ = [
     "conflict_of",
     "failed",
     "open_requests",
-    "prepare_call",
+    "prepared",
     "replayed",
     "without_children",
 ]

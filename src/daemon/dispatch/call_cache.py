@@ -13,10 +13,10 @@ from typing import Final, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
+from ...protocol.arguments_digest import arguments_digest
 from ...protocol.error_codes import ServiceUnavailableError
 from ...protocol.json_pieces import LONG_BYTES
 from ...protocol.mcp.mcp_result import METADATA_KEY, RETAINED_KEY
-from ...protocol.session_calls import arguments_digest
 from ...protocol.tool_call import ToolResult, decode_result, encode_result
 from ...tools import CredentialLookup, Tool, ToolRegistry
 from ..off_loop import off_loop

@@ -1,14 +1,19 @@
-"""The stages before admission, as pure functions: resolve, bind_arguments, and replay of a repeated request id."""
+"""The stages before admission: resolve, bind_arguments, and replay of a repeated request id. Pure, except that
+``prepared`` works in a thread.
+"""
 
 from dataclasses import dataclass
 
 from msgspec.structs import replace
 
+from ...protocol.arguments_digest import arguments_digest
 from ...protocol.error_codes import CallError, RequestIdConflictError, ResultExpiredError
 from ...protocol.frame_decoding import request_key
-from ...protocol.session_calls import RequestIdState, arguments_digest
+from ...protocol.json_pieces import LONG_BYTES
+from ...protocol.session_calls import RequestIdState
 from ...protocol.tool_call import ToolCall, ToolResult
-from ...tools import BoundArguments, Tool, ToolCatalog
+from ...tools import BoundArguments, Tool, ToolCatalog, is_long
+from ..off_loop import off_loop
 from . import call_outcome
 from .admission import session_is_full
 from .running_call import Session
@@ -37,8 +42,15 @@ class PreparedCall:
         return self._arguments
 
 
+async def prepared(catalog: ToolCatalog, session: Session, request: ToolCall) -> ToolCall | PreparedCall:
+    """What ``Router.submit`` takes: a call with many values or very long texts is validated in a thread before."""
+    if request.frame_bytes <= LONG_BYTES or not is_long(request.arguments):
+        return request
+    return await off_loop(prepare_call, catalog, session, request)
+
+
 def prepare_call(catalog: ToolCatalog, session: Session, request: ToolCall) -> PreparedCall:
-    """Validate and hash long arguments, in a thread, before ``Router.submit``."""
+    """Validate and hash long arguments."""
     tool: Tool | None = None
     arguments: BoundArguments | CallError
     try:
@@ -76,5 +88,5 @@ def conflict_of(session: Session, request: ToolCall, now: float) -> RequestIdCon
     over from the connection that waits for that call.
     """
     key = request_key(request.request_id)
-    state = session.calls.classify(key, request.name, request.identity, now)
+    state = session.calls.classify(key, request.name, request, now)
     return RequestIdConflictError() if state is RequestIdState.CONFLICT else None

@@ -1,5 +1,8 @@
 """Whether a child that ran in an earlier run is replayed, runs again, or must not run (decision 33). Pure."""
 
+from typing import Any
+
+from ...protocol.arguments_digest import is_digest_of
 from ...protocol.error_codes import OutcomeUnknownError, RequestIdConflictError, ResultExpiredError
 from ...protocol.tool_call import ToolResult
 from ...store import StoredCall
@@ -8,7 +11,12 @@ from . import call_outcome
 
 
 def earlier_result(
-    stored: StoredCall, result: ToolResult | None, tool: Tool, arguments_hash: bytes, *, journalled: bool = False
+    stored: StoredCall,
+    result: ToolResult | None,
+    tool: Tool,
+    arguments: dict[str, Any],
+    *,
+    journalled: bool = False,
 ) -> ToolResult | None:
     """The answer of a child that ran in an earlier run; None if it may and must run again.
 
@@ -25,7 +33,7 @@ def earlier_result(
         parts = result.metadata.parts
         if parts is not None and parts.outcome != "succeeded" and not journalled:
             return None
-        if result.ok and (stored.tool != tool.name or stored.arguments_hash != arguments_hash):
+        if result.ok and (stored.tool != tool.name or not is_digest_of(stored.arguments_hash, arguments)):
             raise RequestIdConflictError(
                 f"The earlier run called {stored.tool} under this name with other arguments; start a new run to change "
                 "a call that succeeded."

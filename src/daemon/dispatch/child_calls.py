@@ -15,12 +15,12 @@ from msgspec.structs import replace
 
 from ...audit import error_summary
 from ...fairness import Permits
+from ...protocol.arguments_digest import is_digest_of
 from ...protocol.error_codes import (
     CallError,
     NotFoundError,
     RequestIdConflictError,
 )
-from ...protocol.session_calls import arguments_digest
 from ...protocol.tool_call import (
     Json,
     Progress,
@@ -317,8 +317,8 @@ class ChildCalls:
             return None
         child.journal_record = JournalRecord.EARLIER_RUN
         result = await call_outcome.load_result(stored)
-        digest = arguments_digest(child.request.arguments)
-        return earlier_result(stored, result, child.tool, digest, journalled=child.journalled)
+        arguments = child.request.arguments
+        return earlier_result(stored, result, child.tool, arguments, journalled=child.journalled)
 
     async def _result_without_tool(
         self, parent: RunningCall, scope: ChildScope, request: ToolCall
@@ -333,7 +333,7 @@ class ChildCalls:
         if not isinstance(stored, StoredCall) or stored.tool != request.name:
             return None
         result = await call_outcome.load_result(stored)
-        same = stored.arguments_hash == arguments_digest(request.arguments)
+        same = is_digest_of(stored.arguments_hash, request.arguments)
         return call_outcome.replayed(result) if result is not None and (same or not result.ok) else None
 
     def _refuse(self, parent: RunningCall, request: ToolCall, error: CallError, received: float) -> ToolResult:

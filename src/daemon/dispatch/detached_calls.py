@@ -304,7 +304,7 @@ class DetachedCalls:
     ) -> RunningCall:
         """The call, accepted in its session, which no connection holds."""
         key = request_key(REQUEST_ID)
-        session.calls.register(key, tool.name, request.identity, time.monotonic())
+        session.calls.register(key, tool.name, request, time.monotonic())
         self._sessions.hold(session, self.port)
         self._sessions.release(session, self.port)
         return make_call(

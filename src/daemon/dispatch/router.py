@@ -195,11 +195,11 @@ class Router:
                 )
             except CallError:
                 # A call that was accepted earlier keeps its one answer, even if its tool has been removed or changed.
-                state = session.calls.classify(key, request.name, request.identity, received)
+                state = session.calls.classify(key, request.name, request, received)
                 if state in {RequestIdState.NEW, RequestIdState.FULL}:
                     raise
                 return replay(state, session, key, received)
-            state = session.calls.register(key, tool.name, request.identity, received, echo_id=request.echo_id)
+            state = session.calls.register(key, tool.name, request, received)
             if state is not RequestIdState.NEW:
                 return replay(state, session, key, received)
             self.sessions.call_accepted(session, key)

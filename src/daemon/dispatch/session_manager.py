@@ -14,10 +14,11 @@ from uuid import uuid4
 import structlog
 
 from ...fairness import Permits
+from ...protocol.arguments_digest import is_digest_of
 from ...protocol.error_codes import OutcomeUnknownError, RequestIdConflictError, ResultExpiredError
 from ...protocol.json_pieces import LONG_BYTES
 from ...protocol.result_cache import CacheTotal, ResultCache
-from ...protocol.session_calls import PendingResult, SessionCalls, arguments_digest
+from ...protocol.session_calls import PendingResult, SessionCalls
 from ...protocol.session_registry import SessionRegistry
 from ...protocol.tool_call import CallStatus, ClientInfo, Metadata, Principal, Timings, ToolResult
 from ...store import StoredCall, StoredSession
@@ -82,8 +83,11 @@ class SessionManager:
         absent_port: CallPort,
         usable: tuple[str, ...] | None = None,
         key_hash: bytes | None = None,
+        repeatable: bool = True,
     ) -> Session:
-        """Open a session for a new client. With the hash of a resume key it can be resumed."""
+        """Open a session for a new client. With the hash of a resume key it can be resumed. Without
+        ``repeatable`` its client cannot repeat a request id.
+        """
         session = self._make(
             uuid4().hex,
             label,
@@ -93,6 +97,7 @@ class SessionManager:
             transport=transport,
             absent_port=absent_port,
             key_hash=key_hash,
+            repeatable=repeatable,
         )
         session.streaming, session.usable = streaming, usable
         self._sessions.add(session)
@@ -210,7 +215,9 @@ class SessionManager:
         previous = await self._journal.earlier_call(call)
         if previous is None:
             raise ResultExpiredError
-        if previous.tool != call.tool.name or previous.arguments_hash != arguments_digest(call.request.arguments):
+        request = call.request
+        same = is_digest_of(previous.arguments_hash, request.arguments, request.arguments_hash)
+        if previous.tool != call.tool.name or not same:
             raise RequestIdConflictError
         result = await off_loop(_result_of, previous)
         if result is None:
@@ -265,12 +272,15 @@ class SessionManager:
         transport: str,
         absent_port: CallPort,
         key_hash: bytes | None,
+        repeatable: bool = True,
     ) -> Session:
         limits = self._limits()
         return Session(
             id=session_id,
             principal_name=principal.name,
-            calls=SessionCalls(session_id, limits.max_accepted_per_session, self._cache_of(principal)),
+            calls=SessionCalls(
+                session_id, limits.max_accepted_per_session, self._cache_of(principal), repeatable=repeatable
+            ),
             key_hash=key_hash,
             label=label,
             principal=principal,

@@ -8,8 +8,9 @@ import msgspec
 import structlog
 from msgspec import structs
 
+from ...protocol.arguments_digest import arguments_digest
 from ...protocol.error_codes import ErrorCode, OutcomeUnknownError, ServiceUnavailableError
-from ...protocol.session_calls import REMEMBERED_IDS, PendingResult, arguments_digest
+from ...protocol.session_calls import REMEMBERED_IDS, PendingResult
 from ...protocol.tool_call import Principal, ToolResult, encode_result
 from ...store import (
     A2ATaskRow,

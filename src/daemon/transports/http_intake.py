@@ -6,7 +6,7 @@ from typing import Final, Protocol, TypeVar
 
 from starlette.types import Receive
 
-from ...protocol.json_pieces import LONG_BYTES
+from ...protocol.long_texts import is_quick
 from ...serving import HttpPeer
 from ..dispatch import Router
 from ..off_loop import off_loop
@@ -65,7 +65,7 @@ class HttpIntake:
         *,
         whole: bool,
     ) -> tuple[T, int]:
-        """Reads and decodes a request's body, a long one outside of the event loop; returns its size too.
+        """Reads and decodes a request's body, outside of the event loop if that takes long; returns its size too.
 
         ``whole`` says that all of it has arrived.
 
@@ -75,11 +75,11 @@ class HttpIntake:
         """
         if whole:
             body = await read_body(receive, self._max_body_bytes, whole=True)
-            return await off_loop(decode_long, body) if len(body) > LONG_BYTES else decode(body), len(body)
+            return decode(body) if is_quick(body) else await off_loop(decode_long, body), len(body)
         turn = BodyTurn(self._large_bodies, principal)
         try:
             body = await read_body(receive, self._max_body_bytes, turn=turn)
-            return await off_loop(decode_long, body) if len(body) > LONG_BYTES else decode(body), len(body)
+            return decode(body) if is_quick(body) else await off_loop(decode_long, body), len(body)
         finally:
             turn.release()
 

@@ -3,30 +3,43 @@ received data in small pieces.
 """
 
 import asyncio
+import codecs
 import time
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Generator
 from typing import Any, Final, cast
 
 import structlog
 from websockets.asyncio.server import ServerConnection
 from websockets.exceptions import SecurityError
-from websockets.frames import DATA_OPCODES, Frame
+from websockets.frames import DATA_OPCODES, CloseCode, Frame, Opcode
+from websockets.protocol import OPEN, Event
 from websockets.server import ServerProtocol
+from websockets.streams import StreamReader
 
 from ...serving import SLOW_READER_BYTES, BatchingTransport, ConnectionSlots
+from ..off_loop import off_loop
 from .large_frames import LARGE_BYTES, LargeFrames
+from .websocket_frames import text_header
 
 _log = structlog.get_logger("toold.websocket")
 
 _PONG: Final = b"\x8a"
 """The first byte of a pong frame (RFC 6455, 5.2)."""
 _PIECE_BYTES: Final = 4 * 1024
-"""Data is parsed in pieces of this size: up to 683 frames, which take some 5 ms."""
+"""Data is parsed in pieces of this size: up to 683 frames, which take some 5 ms. Pieces of a long frame are longer."""
 _PARSE_S: Final = 0.005
 """After this time, the other connections get their turn. One read has up to 256 KiB: 43,000 empty frames."""
 
 MAX_HELLO_BYTES: Final = 64 * 1024
 """The limit of the first message: an OAuth token has up to 16 KiB, everything else in a hello less."""
+
+
+_UTF8_PIECE_BYTES: Final = 1024 * 1024
+
+
+class BinaryMessage(bytes):
+    """A message in binary frames, which the daemon refuses."""
 
 
 class WebSocketTransport(BatchingTransport):
@@ -124,8 +137,16 @@ class PeerConnection(ServerConnection):
         self._stalled_at: float | None = None
         self._stalled_bytes = 0
         self._received_at = time.monotonic()
-        self._unparsed = bytearray()
+        self._unparsed = b""
         self._parsing_scheduled = False
+        # The size of the part of a frame that the parser waits for; 0 between frames.
+        self._expected = 0
+        # What has arrived of a large frame beyond the library's buffer, and its size: it is joined only once.
+        self._gathered: list[bytes] = []
+        self._gathered_bytes = 0
+        self.protocol.reader.read_exact = self._read_exact  # type: ignore[method-assign, assignment]
+        # Whether each message that is not handled yet is a binary one.
+        self._binary: deque[bool] = deque()
 
     def admit(self) -> bool:
         """Takes a place among the authenticated connections. Returns False if there is none."""
@@ -134,6 +155,7 @@ class PeerConnection(ServerConnection):
     def read_on(self, principal: str) -> None:
         """Reads the messages after the first one."""
         self._principal = principal
+        self._binary.clear()
         self.transport.release_reading()
 
     def frame_handled(self) -> None:
@@ -171,16 +193,89 @@ class PeerConnection(ServerConnection):
         self._stalled_bytes = waiting
         return now - self._stalled_at
 
+    async def receive(self) -> bytes:
+        """Returns the next message: the UTF-8 of a text, or a ``BinaryMessage``.
+
+        Raises:
+            ConnectionClosed: the connection has ended, perhaps because of a text that is not UTF-8.
+        """
+        data = await self.recv(decode=False)  # a text of megabytes is neither decoded here nor on the way to the tool
+        if self._binary.popleft():
+            return BinaryMessage(data)
+        if not data.isascii():
+            try:
+                if len(data) <= LARGE_BYTES:
+                    data.decode()
+                else:
+                    await off_loop(_check_utf8, data)
+            except UnicodeDecodeError as error:
+                await self.close(CloseCode.INVALID_DATA, error.reason)
+                while True:
+                    await self.recv()  # raises ConnectionClosed after the messages before
+        return data
+
+    def write_text(self, payload: bytes) -> None:
+        """Sends a text without waiting, even if the reader is behind. Does nothing if the connection is closing."""
+        if self.protocol.state is OPEN:
+            self.transport.write(text_header(len(payload)) + payload)
+
+    async def send_text(self, payload: bytes) -> None:
+        """Sends a text, and waits while the reader is behind.
+
+        Raises:
+            ConnectionClosed: the connection has ended.
+        """
+        async with self.send_context():
+            self.protocol.writes += (text_header(len(payload)), payload)  # as `send` does, without copying the text
+
+    def process_event(self, event: Event) -> None:
+        if isinstance(event, Frame) and (event.opcode is Opcode.TEXT or event.opcode is Opcode.BINARY):
+            self._binary.append(event.opcode is Opcode.BINARY)
+        super().process_event(event)
+
     def data_received(self, data: bytes) -> None:
         self._received_at = time.monotonic()
-        if self._unparsed or len(data) > _PIECE_BYTES:
-            self._unparsed += data
-            if not self._parsing_scheduled:
-                self._parse()
-        else:
+        if not self._unparsed and len(data) <= self._next_piece():
             self._feed(data)
+            return
+        self._unparsed += data
+        if not self._parsing_scheduled:
+            self._parse()
+
+    def _next_piece(self) -> int:
+        """How many bytes to parse next: few, because they may contain many frames, or the rest of a long frame."""
+        missing = self._missing
+        if missing > _PIECE_BYTES and self._expected > LARGE_BYTES and not self._has_large_frame:
+            return max(_PIECE_BYTES, LARGE_BYTES + 1 - len(self._received))  # then it needs a turn
+        return max(_PIECE_BYTES, missing)
+
+    @property
+    def _missing(self) -> int:
+        """How many bytes the parser waits for; not positive between frames."""
+        return self._expected - len(self._received) - self._gathered_bytes
+
+    def _read_exact(self, size: int) -> Generator[None, None, bytes | bytearray]:
+        """Replaces the library's function: gathers the pieces of a large frame without copying each."""
+        self._expected = size
+        while self._missing > 0 and not self.protocol.reader.eof:
+            yield
+        data: bytes | bytearray
+        if self._gathered and self._missing == 0:
+            data = b"".join((self._received, *self._gathered))
+            self._received.clear()
+        else:
+            data = yield from StreamReader.read_exact(self.protocol.reader, size)
+        self._expected = self._gathered_bytes = 0
+        self._gathered.clear()
+        return data
 
     def _feed(self, data: bytes) -> None:
+        if self._has_large_frame and self._expected > LARGE_BYTES and len(data) <= self._missing:
+            self._gathered.append(data)
+            self._gathered_bytes += len(data)
+            if self._missing:
+                return
+            data = b""  # the frame is complete
         super().data_received(data)
         if self._is_receiving_large is not self._has_large_frame:
             if not self._has_large_frame:
@@ -201,15 +296,16 @@ class PeerConnection(ServerConnection):
     def _parse(self) -> None:
         """Parses unparsed data until the library has enough frames or it is the turn of others."""
         self._parsing_scheduled = True
-        unparsed, until = self._unparsed, time.monotonic() + _PARSE_S
-        while unparsed and not self.transport.blocked:
-            piece = bytes(unparsed[:_PIECE_BYTES])
-            del unparsed[:_PIECE_BYTES]
-            self._feed(piece)
+        data, at, until = self._unparsed, 0, time.monotonic() + _PARSE_S
+        while at < len(data) and not self.transport.blocked:
+            end = at + self._next_piece()
+            self._feed(data[at:end])
+            at = end
             if time.monotonic() >= until:
                 break
+        self._unparsed = data[at:]
         self._parsing_scheduled = False
-        self.transport.set_unparsed(unparsed=bool(unparsed))
+        self.transport.set_unparsed(unparsed=bool(self._unparsed))
         if not self.transport.blocked:
             self._continue_parsing()
 
@@ -235,7 +331,8 @@ class PeerConnection(ServerConnection):
         self._register.discard(self)
         self._slots.leave(self)
         self._large_frames.release(self, time.monotonic())
-        self._unparsed.clear()
+        self._unparsed = b""
+        self._gathered.clear()
         # The library logs neither peers that do not speak HTTP nor those that leave early; it does log requests that
         # are too long.
         if self.response is None and not self._displaced and not isinstance(self.protocol.handshake_exc, SecurityError):
@@ -251,3 +348,14 @@ class PeerConnection(ServerConnection):
             # Data that arrived after the hello is parsed at once.
             self.protocol.max_message_size = self._max_frame_bytes
             self.transport.hold_reading()
+
+
+def _check_utf8(data: bytes) -> None:
+    """In pieces, between which other threads run.
+
+    Raises:
+        UnicodeDecodeError: the data is not UTF-8.
+    """
+    decode = codecs.getincrementaldecoder("utf-8")().decode
+    for start in range(0, len(data), _UTF8_PIECE_BYTES):
+        decode(data[start : start + _UTF8_PIECE_BYTES], start + _UTF8_PIECE_BYTES >= len(data))

@@ -4,11 +4,9 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from ...protocol.authorization import Authorization
-from ...protocol.json_pieces import LONG_BYTES
 from ...protocol.tool_call import ClientInfo, ToolCall, ToolResult
-from ..dispatch import AbsentResultPort, AwaitedResultPort, PreparedCall, Router, prepare_call
+from ..dispatch import AbsentResultPort, AwaitedResultPort, Router, prepared
 from ..observability.logging_setup import bind_session
-from ..off_loop import off_loop
 from .http_client import toolset_with
 from .keyed_sessions import KeyedSessions
 from .mcp.mcp_caller import make_label
@@ -55,13 +53,11 @@ class ToolCalls:
         session = self._sessions.open(access, toolset, client, label=make_label(client), streams=False)
         bind_session(session.label)
         call = ToolCall(_CALL, tool, dict(arguments), None, size, "cancel" if cancelled_with_client else None)
-        prepared: ToolCall | PreparedCall = call
-        if size > LONG_BYTES:
-            prepared = await off_loop(prepare_call, self._router.catalog, session, call)
+        ready = await prepared(self._router.catalog, session, call)
         port = AwaitedResultPort()
         self._router.connect(session, port)
         try:
-            submitted = self._router.submit(session, prepared, port)
+            submitted = self._router.submit(session, ready, port)
             if isinstance(submitted, ToolResult):
                 port.settle(submitted)
             return await port.answer

@@ -11,9 +11,9 @@ from typing import Final, NoReturn, TypeVar
 
 import msgspec
 
+from ...protocol.arguments_digest import is_digest_of
 from ...protocol.error_codes import CallError, ToolExecutionError
 from ...protocol.input_request import CallPausedError
-from ...protocol.session_calls import arguments_digest
 from ...protocol.tool_call import Json
 from ..orchestration_context import EarlierSteps
 from .agent_pause import joined
@@ -89,7 +89,7 @@ class AgentSteps:
             await self._differs(f"step {step} asked a person, and now calls {tool}")
         if earlier is not None and earlier[0] != tool:
             await self._differs(f"step {step} called {earlier[0]}, and now calls {tool}")
-        if earlier is not None and earlier[1] != arguments_digest(dict(arguments)):
+        if earlier is not None and not is_digest_of(earlier[1], dict(arguments)):
             await self._differs(f"step {step} called {tool} with other arguments")
 
     async def check_request(self, step: str, request: str) -> None:

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 
 import msgspec
 from toold.daemon.dispatch import RunningCall, Session
+from toold.protocol.arguments_digest import arguments_digest
 from toold.protocol.error_codes import ServiceUnavailableError
-from toold.protocol.session_calls import PendingResult, arguments_digest
+from toold.protocol.session_calls import PendingResult
 from toold.protocol.tool_call import Principal, ToolCall, ToolResult, encode_result
 from toold.store import (
     A2ATaskRow,

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 from toold.daemon.dispatch.call_outcome import stored_result
 from toold.daemon.dispatch.child_call_replay import earlier_result
+from toold.protocol.arguments_digest import arguments_digest
 from toold.protocol.error_codes import (
     OutcomeUnknownError,
     RequestIdConflictError,
@@ -13,7 +14,6 @@ from toold.protocol.error_codes import (
     ServiceUnavailableError,
     ToolExecutionError,
 )
-from toold.protocol.session_calls import arguments_digest
 from toold.protocol.tool_call import LOCAL, Metadata, Principal, TextContent, Timings, ToolResult, encode_result
 from toold.store import StoredCall
 
@@ -48,21 +48,21 @@ DONE = ToolResult(Metadata(1.0, Timings()), (TextContent("done"),))
 def test_a_stored_write_is_replayed_or_refused(make_tool: Any, known: StoredCall, expected: Any) -> None:
     """A finished one is replayed; one that may have taken effect does not run again."""
     tool = make_tool("write", say, read_only=False)
-    digest = arguments_digest({"a": 1})
+    arguments = {"a": 1}
     if expected == "replayed":
-        result = earlier_result(known, stored_result(known), tool, digest)
+        result = earlier_result(known, stored_result(known), tool, arguments)
         assert result is not None
         assert (result.outputs, result.metadata.replayed) == (DONE.outputs, True)
     else:
         with pytest.raises(expected):
-            earlier_result(known, stored_result(known), tool, digest)
+            earlier_result(known, stored_result(known), tool, arguments)
 
 
 def test_a_failure_is_replayed_for_any_arguments(make_tool: Any) -> None:
     """A failed call cannot be mistaken for another, and its arguments may have been corrected."""
     failed = ToolResult(Metadata(1.0, Timings()), error=ToolExecutionError("broken").to_tool_error())
     known = kept("done", encode_result(failed))
-    result = earlier_result(known, failed, make_tool("write", say, read_only=False), arguments_digest({"mended": True}))
+    result = earlier_result(known, failed, make_tool("write", say, read_only=False), {"mended": True})
     assert result is not None
     assert (result.error, result.metadata.replayed) == (failed.error, True)
 
@@ -72,7 +72,7 @@ def test_a_failure_is_replayed_for_any_arguments(make_tool: Any) -> None:
 def test_repeatable_calls_run_again(make_tool: Any, state: str, kind: dict[str, bool]) -> None:
     """Calls without a second effect, and orchestration calls, whose children are looked up themselves."""
     tool = make_tool("write", say, open_world=True, **kind)
-    assert earlier_result(kept(state), None, tool, arguments_digest({"a": 1})) is None
+    assert earlier_result(kept(state), None, tool, {"a": 1}) is None
 
 
 class EffectTools:

@@ -118,7 +118,7 @@ def session_with(key_hash: bytes | None) -> Session:
 def accepted(session: Session, key: str = "n1", name: str = "effect") -> RunningCall:
     """A call that its session has accepted."""
     arguments = {"text": "x"}
-    session.calls.register(key, name, arguments, time.monotonic())
+    session.calls.register(key, name, ToolCall(key, name, arguments), time.monotonic())
     call = SimpleNamespace(
         long_result=False,
         id=f"call-{key}",

@@ -30,7 +30,7 @@ from ....protocol.a2a.task_page import MAX_PAGE_BYTES, ListRequest, page_token
 from ....protocol.json_pieces import LONG_BYTES
 from ....protocol.tool_call import Principal, ToolCall, ToolResult
 from ....store import A2ATaskQuery
-from ...dispatch import AbsentResultPort, AwaitedResultPort, PreparedCall, Router, conflict_of, prepare_call
+from ...dispatch import AbsentResultPort, AwaitedResultPort, PreparedCall, Router, conflict_of, prepared
 from ...observability.logging_setup import bind_session
 from ...off_loop import off_loop
 from ..http_client import toolset_with
@@ -264,10 +264,8 @@ class A2AOperations:
         )
         bind_session(session.label)
         call = ToolCall(message_id, tool, dict(arguments), None, caller.size, traceparent=caller.traceparent)
-        prepared: ToolCall | PreparedCall = call
-        if caller.size > LONG_BYTES:
-            prepared = await off_loop(prepare_call, self._router.catalog, session, call)
-            call = prepared.request
+        ready = await prepared(self._router.catalog, session, call)
+        call = ready.request if isinstance(ready, PreparedCall) else ready
         conflict = conflict_of(session, call, now := time.monotonic())
         if conflict is not None:  # the requests that wait for the other message keep waiting
             self._router.refuse(session, call, conflict, now)
@@ -276,7 +274,7 @@ class A2AOperations:
         earlier, _ = self._router.connect(session, port)
         if isinstance(earlier, AwaitedResultPort):
             port.pass_on_to(earlier)
-        submitted = self._router.submit(session, prepared, port)
+        submitted = self._router.submit(session, ready, port)
         if isinstance(submitted, ToolResult):
             port.settle(submitted)
         try:

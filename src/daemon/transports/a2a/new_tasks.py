@@ -11,13 +11,13 @@ from typing import Any, NamedTuple, Protocol
 from ....protocol.a2a.a2a_error import A2AError, error_of_call
 from ....protocol.a2a.a2a_request import A2AMessage
 from ....protocol.a2a.a2a_task import WORKING, user_message
+from ....protocol.arguments_digest import whole_digest
 from ....protocol.error_codes import CallError, RequestIdConflictError, ResultExpiredError
 from ....protocol.json_pieces import LONG_BYTES
-from ....protocol.session_calls import arguments_digest
 from ....protocol.tool_call import Principal, ToolCall
 from ....store import A2AEarlier, A2AMessageRow, A2ATaskRow
 from ....tools import DETACHED_AGENT_TIMEOUT_S
-from ...dispatch import PreparedCall, Router, Session, prepare_call
+from ...dispatch import Router, Session, prepared
 from ...observability.logging_setup import bind_session
 from ...off_loop import off_loop
 from ..mcp.mcp_caller import make_label
@@ -127,12 +127,10 @@ class NewTasks:
 
     async def _submit(self, caller: A2ACaller, call: ToolCall, row: A2ATaskRow) -> None:
         session = self._open_session(caller)
-        prepared: ToolCall | PreparedCall = call
-        if caller.size > LONG_BYTES:
-            prepared = await off_loop(prepare_call, self._router.catalog, session, call)
+        ready = await prepared(self._router.catalog, session, call)
         received = time.monotonic()
         try:
-            await self._router.detached.submit(session, prepared, row.id, timeout_s=DETACHED_AGENT_TIMEOUT_S, task=row)
+            await self._router.detached.submit(session, ready, row.id, timeout_s=DETACHED_AGENT_TIMEOUT_S, task=row)
         except CallError as error:
             self._router.refuse(session, call, error, received)
             raise error_of_call(error) from error
@@ -179,7 +177,7 @@ def _call(caller: A2ACaller, message: A2AMessage, arguments: dict[str, Any]) -> 
 async def _content(caller: A2ACaller, message: A2AMessage) -> bytes:
     """The hash of what a message says."""
     content: dict[str, Any] = {"prompt": message.prompt, "images": message.images}
-    return await off_loop(arguments_digest, content) if caller.size > LONG_BYTES else arguments_digest(content)
+    return await off_loop(whole_digest, content) if caller.size > LONG_BYTES else whole_digest(content)
 
 
 def _digest(*names: str) -> str:

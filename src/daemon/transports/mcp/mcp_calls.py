@@ -5,7 +5,6 @@ from secrets import token_urlsafe
 from typing import Final
 
 from ....protocol import json_rpc
-from ....protocol.json_pieces import LONG_BYTES
 from ....protocol.json_rpc import INVALID_PARAMS, INVALID_REQUEST, JsonRpcId, MessageProblem, RpcReply, RpcRequest
 from ....protocol.mcp.input_rounds import InputRound, ParkedCall, ParkedCalls, asked, input_required_result, read_round
 from ....protocol.mcp.mcp_call import parse_call, parse_method_call, request_error
@@ -13,8 +12,7 @@ from ....protocol.mcp.mcp_revision import McpRevision
 from ....protocol.questions.question_answer import fits
 from ....protocol.tool_call import Principal, ToolCall, ToolResult
 from ....tools import Tool
-from ...dispatch import Router, RunningCall, Session, prepare_call
-from ...off_loop import off_loop
+from ...dispatch import Router, RunningCall, Session, prepared
 from ..http_io import wait_disconnected
 from . import mcp_tasks
 from .mcp_caller import McpCaller
@@ -98,18 +96,15 @@ class McpCalls:
             streaming=False,
             absent_port=ABSENT_PORT,
             usable=caller.access.toolsets,
+            repeatable=False,
         )
         session.result_text = caller.result_text
         caller.unsent.append(exchange)
         address = (caller.principal.name, caller.label, request.id) if caller.labelled else None
         self._router.connect(session, exchange)
         try:
-            prepared = (
-                await off_loop(prepare_call, self._router.catalog, session, call)
-                if caller.size > LONG_BYTES and tool is None
-                else call
-            )
-            running = self._router.submit(session, prepared, exchange, tool=tool)
+            ready = call if tool is not None else await prepared(self._router.catalog, session, call)
+            running = self._router.submit(session, ready, exchange, tool=tool)
             if not isinstance(running, RunningCall):
                 return _refusal(running, exchange, caller.envelope.revision)
             if address is not None:

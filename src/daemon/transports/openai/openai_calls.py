@@ -10,14 +10,15 @@ import msgspec
 from msgspec.structs import replace
 from starlette.types import Receive, Send
 
+from ....protocol.arguments_digest import arguments_digest
 from ....protocol.authorization import Authorization
 from ....protocol.json_pieces import LONG_BYTES
 from ....protocol.openai.openai_chat_response import AnswerIdentity, error_event
 from ....protocol.openai.openai_error import OpenAIProblem, problem_of
-from ....protocol.session_calls import arguments_digest
 from ....protocol.session_registry import hash_key
 from ....protocol.tool_call import ClientInfo, ToolCall, ToolResult
-from ...dispatch import AbsentResultPort, Router, RunningCall, Session, conflict_of, prepare_call
+from ....tools import is_long
+from ...dispatch import AbsentResultPort, Router, RunningCall, Session, conflict_of, prepared
 from ...observability.logging_setup import bind_session
 from ...off_loop import off_loop
 from ..http_io import EventStream, send_json, wait_disconnected
@@ -80,7 +81,7 @@ class OpenAICalls:
         call = ToolCall(
             request_id, requested.tool, dict(requested.arguments), None, size, None if post.key else "cancel"
         )
-        if post.key is not None and size > LONG_BYTES:
+        if post.key is not None and size > LONG_BYTES and is_long(call.arguments):
             call = replace(call, arguments_hash=await off_loop(arguments_digest, call.arguments))
         session = await self._session(post, streams=forms.piece is not None)
         conflict = conflict_of(session, call, now := time.monotonic())
@@ -98,8 +99,7 @@ class OpenAICalls:
         if isinstance(superseded, OpenAIExchange):
             superseded.supersede()
         try:
-            prepared = await off_loop(prepare_call, self._router.catalog, session, call) if size > LONG_BYTES else call
-            running = self._router.submit(session, prepared, exchange)
+            running = self._router.submit(session, await prepared(self._router.catalog, session, call), exchange)
             if isinstance(running, RunningCall):
                 identity.of_call(running.id)
             elif isinstance(running, ToolResult):

@@ -9,12 +9,13 @@ import msgspec
 from msgspec.structs import replace
 from starlette.types import Receive, Send
 
+from ....protocol.arguments_digest import arguments_digest
 from ....protocol.authorization import Authorization
 from ....protocol.json_pieces import LONG_BYTES
 from ....protocol.rest.rest_answer import METADATA_HEADER, RestAnswer, error_answer
-from ....protocol.session_calls import arguments_digest
 from ....protocol.tool_call import ClientInfo, ToolCall, ToolResult
-from ...dispatch import AbsentResultPort, Router, RunningCall, Session, conflict_of, prepare_call
+from ....tools import is_long
+from ...dispatch import AbsentResultPort, Router, RunningCall, Session, conflict_of, prepared
 from ...observability.logging_setup import bind_session
 from ...off_loop import off_loop
 from ..http_io import EventStream, send_json, wait_disconnected
@@ -72,7 +73,7 @@ class RestCalls:
             None if post.key else "cancel",
             traceparent=post.traceparent,
         )
-        if post.key is not None and size > LONG_BYTES:
+        if post.key is not None and size > LONG_BYTES and is_long(call.arguments):
             call = replace(call, arguments_hash=await off_loop(arguments_digest, call.arguments))
         session = await self._session(post)
         conflict = conflict_of(session, call, now := time.monotonic())
@@ -87,8 +88,7 @@ class RestCalls:
             superseded.supersede()
         headers: tuple[tuple[str, str], ...] = ()
         try:
-            prepared = await off_loop(prepare_call, self._router.catalog, session, call) if size > LONG_BYTES else call
-            running = self._router.submit(session, prepared, exchange)
+            running = self._router.submit(session, await prepared(self._router.catalog, session, call), exchange)
             if isinstance(running, RunningCall):
                 headers = (("x-request-id", running.id),)
             elif isinstance(running, ToolResult):

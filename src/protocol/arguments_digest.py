@@ -1,0 +1,70 @@
+"""The digest that identifies a call's arguments: two calls under one request id are the same call if it is equal. Pure.
+
+It is that of the arguments' canonical JSON, so the order of keys, spaces and escapes do not matter. Long texts, which
+are most of long arguments, are not escaped for it: each is hashed by itself, once, and its hash takes its place.
+Digests of arguments without long texts are the same as before; earlier ones of those with long texts are recognised.
+"""
+
+import hashlib
+from typing import Any, Final
+
+import msgspec
+from blake3 import blake3
+
+DIGEST_BYTES: Final = 16
+LONG_TEXT_CHARS: Final = 4096
+"""A longer text is hashed by itself."""
+_MAX_LEVELS: Final = 4
+"""How deep in the arguments long texts are looked for."""
+_MAX_ITEMS: Final = 256
+"""Texts in longer objects and arrays are not looked for: reading all values takes longer than encoding them."""
+
+_canonical = msgspec.json.Encoder(order="deterministic").encode
+
+
+def arguments_digest(arguments: dict[str, Any]) -> bytes:
+    """Returns the digest of a call's arguments, of ``DIGEST_BYTES``.
+
+    Raises:
+        UnicodeEncodeError: a text has half of a surrogate pair.
+    """
+    return _hash(_canonical(_with_hashed_texts(arguments, _MAX_LEVELS)))
+
+
+def whole_digest(arguments: dict[str, Any]) -> bytes:
+    """Returns the digest of the canonical JSON with all texts, as it was stored before long texts were hashed."""
+    return _hash(_canonical(arguments))
+
+
+def is_digest_of(stored: bytes, arguments: dict[str, Any], digest: bytes | None = None) -> bool:
+    """Whether a stored digest is that of these arguments, whose own ``digest`` may be known."""
+    if stored == (arguments_digest(arguments) if digest is None else digest):
+        return True
+    hashed = _with_hashed_texts(arguments, _MAX_LEVELS)
+    return hashed is not arguments and stored == whole_digest(arguments)
+
+
+def same_arguments(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    """Whether the canonical JSON of both is the same; equal values may differ there, such as 1 and 1.0."""
+    return _canonical(one) == _canonical(other)
+
+
+def _hash(canonical: bytes) -> bytes:
+    return hashlib.blake2b(canonical, digest_size=DIGEST_BYTES).digest()
+
+
+def _with_hashed_texts(value: Any, levels: int) -> Any:
+    """The value with the hashes of its long texts; the value itself if it has none. A hash is not JSON, so no other
+    value has the same canonical form.
+    """
+    if isinstance(value, str):
+        return msgspec.Raw(f"#{blake3(value.encode()).hexdigest()}") if len(value) > LONG_TEXT_CHARS else value
+    if levels == 0 or not isinstance(value, dict | list) or len(value) > _MAX_ITEMS:
+        return value
+    parts = value.items() if isinstance(value, dict) else enumerate(value)
+    hashed = {key: new for key, part in parts if (new := _with_hashed_texts(part, levels - 1)) is not part}
+    if not hashed:
+        return value
+    if isinstance(value, dict):
+        return {**value, **hashed}
+    return [hashed.get(index, part) for index, part in enumerate(value)]
