@@ -9,11 +9,9 @@ from typing import Any, Final
 
 import msgspec
 
-from ....protocol.json_pieces import LONG_BYTES
 from ....protocol.tool_call import ClientInfo, Progress, ToolCall, ToolResult, encode_result
-from ...dispatch import AbsentResultPort, DisconnectedPort, PreparedCall, Router, RunningCall, prepare_call
+from ...dispatch import AbsentResultPort, DisconnectedPort, Router, RunningCall, prepared
 from ...observability.logging_setup import bind_session
-from ...off_loop import off_loop
 from ..keyed_sessions import KeyedSessions
 from .dashboard_port import Viewer
 from .event_response import server_sent_event
@@ -93,14 +91,12 @@ class ToolTrials:
         session = self._sessions.open(viewer.access, toolset, CLIENT, label=TRANSPORT, streams=True)
         bind_session(session.label)
         call = ToolCall(_REQUEST, tool, dict(arguments), None, size, "cancel")
-        prepared: ToolCall | PreparedCall = call
-        if size > LONG_BYTES:
-            prepared = await off_loop(prepare_call, self._router.catalog, session, call)
+        ready = await prepared(self._router.catalog, session, call)
         port = TrialPort()
         call_id = None
         self._router.connect(session, port)
         try:
-            submitted = self._router.submit(session, prepared, port)
+            submitted = self._router.submit(session, ready, port)
             if isinstance(submitted, ToolResult):
                 port.settle(submitted)
             elif isinstance(submitted, RunningCall):
