@@ -245,9 +245,16 @@ class PeerConnection(ServerConnection):
     def _next_piece(self) -> int:
         """How many bytes to parse next: few, because they may contain many frames, or the rest of a long frame."""
         missing = self._missing
-        if missing > _PIECE_BYTES and self._expected > LARGE_BYTES and not self._has_large_frame:
+        if self._gathers:
+            return missing
+        if missing > _PIECE_BYTES and self._expected > LARGE_BYTES:
             return max(_PIECE_BYTES, LARGE_BYTES + 1 - len(self._received))  # then it needs a turn
         return max(_PIECE_BYTES, missing)
+
+    @property
+    def _gathers(self) -> bool:
+        """Whether what arrives next belongs to a large frame whose beginning is in the library's buffer."""
+        return self._has_large_frame and self._expected > LARGE_BYTES and self._missing > 0
 
     @property
     def _missing(self) -> int:
@@ -270,7 +277,7 @@ class PeerConnection(ServerConnection):
         return data
 
     def _feed(self, data: bytes) -> None:
-        if self._has_large_frame and self._expected > LARGE_BYTES and len(data) <= self._missing:
+        if self._gathers:
             self._gathered.append(data)
             self._gathered_bytes += len(data)
             if self._missing:

@@ -53,7 +53,7 @@ async def texts(peer: Any, number: int) -> dict[int, str]:
     return {frame["request_id"]: frame["outputs"][0]["text"] for frame in frames}
 
 
-@pytest.mark.parametrize("piece", [1000, 70_000, LONG * 4], ids=["small pieces", "large pieces", "one piece"])
+@pytest.mark.parametrize("piece", [1000, 65_500, 70_000, LONG * 4], ids=str)
 async def test_long_and_short_frames_arrive_whole_in_pieces_of_any_size(serve: Any, join: Any, piece: int) -> None:
     """Also in fragments, with a ping between them, and right behind each other."""
     peer = await join(await serve(ECHO, TOOLD_SPILL_BYTES="1000000"))
@@ -63,6 +63,16 @@ async def test_long_and_short_frames_arrive_whole_in_pieces_of_any_size(serve: A
     data = b"".join(fragments if number == 4 else frame(TEXT, call(number, text)) for number, text in wanted.items())
     for start in range(0, len(data), piece):
         peer.socket.transport.write(data[start : start + piece])
+    assert await texts(peer, len(wanted)) == wanted
+
+
+async def test_many_large_frames_in_a_row_arrive_whole(serve: Any, join: Any) -> None:
+    """Pieces end anywhere in a frame, also shortly before its end, with the next one behind it."""
+    peer = await join(await serve(ECHO))
+    wanted = {number: chr(97 + number % 26) * (66_000 + 997 * number) for number in range(30)}
+    data = b"".join(frame(TEXT, call(number, text)) for number, text in wanted.items())
+    for start in range(0, len(data), 50_021):
+        peer.socket.transport.write(data[start : start + 50_021])
     assert await texts(peer, len(wanted)) == wanted
 
 
