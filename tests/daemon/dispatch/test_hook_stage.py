@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from tests.call_hooks.scripted_hook import ScriptedHook, scripted_hook
 from toold.call_hooks import CallHooks, read_hooks
+from toold.protocol.arguments_digest import arguments_digest
 from toold.protocol.error_codes import NotFoundError
-from toold.protocol.session_calls import arguments_digest
 from toold.protocol.tool_call import ToolResult
 from toold.tools import ToolOutput
 

@@ -69,9 +69,9 @@ async def test_long_and_short_frames_arrive_whole_in_pieces_of_any_size(serve: A
 
 async def test_many_large_frames_in_a_row_arrive_whole(serve: Any, join: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Data may end less than a piece before the end of a frame, with the next frame behind it."""
-    monkeypatch.setattr(peer_connection, "_PIECE_BYTES", 60_000)  # else that is rare
-    peer = await join(await serve(ECHO))
-    wanted = {number: chr(97 + number % 26) * (66_000 + 997 * number) for number in range(30)}
+    monkeypatch.setattr(peer_connection, "_PIECE_BYTES", 200_000)  # else that is rare
+    peer = await join(await serve(ECHO, TOOLD_SPILL_BYTES="1000000"))
+    wanted = {number: chr(97 + number % 26) * (330_000 + 997 * number) for number in range(12)}
     data = b"".join(frame(TEXT, call(number, text)) for number, text in wanted.items())
     for start in range(0, len(data), 50_021):
         peer.socket.transport.write(data[start : start + 50_021])
