@@ -48,7 +48,7 @@ def test_the_ends_of_texts_are_found(text: str) -> None:
 
 @given(values, st.booleans())
 def test_it_is_decoded_as_by_msgspec(value: Any, escaped: bool) -> None:
-    """Values and their types are the same, whichever parser reads them."""
+    """Values and their types are the same with both parsers."""
     data = json.dumps([LONG, value], ensure_ascii=escaped).encode(errors="surrogatepass")
     assume(is_quick(data))
     expected = msgspec.json.Decoder(float_hook=finite).decode(data)
