@@ -1,5 +1,5 @@
 # `make run` starts the daemon, `make test` checks everything; both install missing packages first.
-.PHONY: run test test-fast test-browser screenshot test-peers test-live setup docs demo baseline baseline-aa bench bench-mcp bench-peers bench-growth bench-audit bench-vendors bench-agents bench-tokens bench-search bench-knowledge bench-code programs chaos chaos-agents conformance conformance-a2a conformance-a2a-old ui soak fuzz lock check format clean
+.PHONY: run test test-fast test-browser screenshot test-peers test-live setup docs demo baseline baseline-aa bench bench-mcp bench-peers bench-growth bench-audit bench-vendors bench-agents bench-tokens bench-search bench-knowledge bench-code programs chaos chaos-agents conformance conformance-a2a conformance-a2a-old ui chart soak fuzz lock check format clean
 .DEFAULT_GOAL := help
 BIN := .venv/bin
 # The tests start hundreds of Python processes: without cached bytecode each compiles all of toold again.
@@ -170,6 +170,9 @@ conformance-a2a: .venv/.dev ## the A2A TCK against a hosted agent: two minutes (
 
 conformance-a2a-old: .venv/.dev ## the A2A TCK for version 0.3: a minute (TCK=path of its checkout, see docs/a2a.md)
 	@$(BIN)/python -m tests.conformance.a2a_suite 0.3 $(or $(TCK),$(error TCK=path of a checkout of a2aproject/a2a-tck))
+
+chart: .venv/.dev ## lint the Helm chart and render it for its tests; needs helm
+	@$(BIN)/python scripts/render_chart.py
 
 MINUTES := 5
 ui: .venv/.ui ## build the scripts and styles of the dashboard into src/dashboard/assets

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Creates the secrets for compose.yaml in docker/secrets/, one file per secret. Existing files stay.
+"""Creates the secrets for compose.yaml and cluster/compose.yaml in docker/secrets/, one file each. Existing files stay.
 
 The files are world-readable, because the containers read them as other users; only the owner can enter the directory.
 """
@@ -30,7 +30,10 @@ def make(directory: Path) -> list[str]:
 
     secret("token", secrets.token_urlsafe(32))
     secret("pages_password", secrets.token_urlsafe(16))
-    secret("postgres_password", secrets.token_urlsafe(32))
+    postgres = secret("postgres_password", secrets.token_urlsafe(32))
+    secret("store", f"postgresql://postgres:{postgres}@postgres:5432/toold")
+    secret("cluster_secret", secrets.token_urlsafe(32))
+    secret("audit_key", secrets.token_hex(32))
     password = secret("authenticator_password", secrets.token_urlsafe(32))
     secret("postgrest_uri", f"postgresql://authenticator:{password}@postgres:5432/postgres")
     signing = secret("jwt_secret", secrets.token_urlsafe(48))
