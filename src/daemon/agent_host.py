@@ -51,6 +51,7 @@ class AgentHost:
         self._prompts = prompts
         self._changed = changed
         self._busy = BusyConversations()
+        self.records = records
         self._run_tools = (agent_runs_tool(records), agent_replay_tool(records, prompts))
         self._taken = frozenset(taken) | {tool.name for tool in (*self._run_tools, *more)}
         self._agents = self._plan()

@@ -8,9 +8,12 @@ from ..dashboard import AssetError, Pages, load_assets
 from ..sources import SourceManager
 from ..version import __version__
 from .access import Authenticator
+from .agent_host import AgentHost
 from .config.settings import Settings
 from .dashboard_data.action_audit import ActionAudit
+from .dashboard_data.agent_data import AgentData
 from .dashboard_data.call_data import CallData
+from .dashboard_data.cost_data import CostData
 from .dashboard_data.source_data import SourceData
 from .dispatch import Router
 from .observability.call_recorder import CallRecorder
@@ -41,6 +44,7 @@ class DashboardParts:
     sources: SourceManager
     sign_ins: SignInHost
     operations: OperatorActions
+    agents: AgentHost
 
 
 def open_dashboard(
@@ -64,6 +68,8 @@ def open_dashboard(
     ports = DashboardPorts(
         calls=CallData(router, view, actions),
         router=router,
+        cost=CostData(view, router, parts.agents.records),
+        agents=AgentData(router, lambda: parts.agents.agents, parts.agents.records),
         sources=SourceData(parts.sources, parts.operations, parts.sign_ins, router, actions),
     )
 

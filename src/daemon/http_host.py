@@ -128,6 +128,7 @@ class HttpHost:
             sources=parts.sources,
             sign_ins=parts.sign_ins,
             operations=self._operations,
+            agents=parts.agents,
         )
         self.dashboard = open_dashboard(settings, parts.state, shown, intake, parts.authenticator)
         self.app = self._app(settings, intake)

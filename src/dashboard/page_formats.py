@@ -114,6 +114,11 @@ def as_json(value: Any) -> str:
     return block(json.dumps(value, indent=2, ensure_ascii=False, default=str))
 
 
+def as_form_json(value: Any) -> str:
+    """A value as indented JSON in ASCII, whole: a form sends it back unchanged."""
+    return json.dumps(value, indent=2, default=str)
+
+
 FILTERS: Final[dict[str, Callable[..., Any]]] = {
     "duration": duration,
     "size": size,
@@ -127,5 +132,6 @@ FILTERS: Final[dict[str, Callable[..., Any]]] = {
     "code_spans": code_spans,
     "block": block,
     "as_json": as_json,
+    "as_form_json": as_form_json,
     "child_of": lambda key, name: child_name(name, key),
 }

@@ -8,7 +8,14 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from . import page_formats
 from .page_assets import Assets
 
-NAVIGATION: Final = (("now", "Now"), ("calls", "Calls"), ("tools", "Tools"), ("sources", "Sources"))
+NAVIGATION: Final = (
+    ("now", "Now"),
+    ("calls", "Calls"),
+    ("tools", "Tools"),
+    ("sources", "Sources"),
+    ("cost", "Cost"),
+    ("agents", "Agents"),
+)
 """The pages in the order of the navigation: the path below ``/ui/`` and the title."""
 FOR_OPERATORS: Final = frozenset({"sources"})
 """The paths of the pages that only operators see."""

@@ -23,6 +23,7 @@ from .agents import (
     ExecutionType,
     FieldProblem,
     PlanMember,
+    Role,
     agent_files,
     agent_replay_tool,
     agent_runs_tool,
@@ -33,6 +34,7 @@ from .agents import (
     names_no_tools,
     read_agent,
     read_agents,
+    read_run,
 )
 from .argument_binding import AdaptedValues, BoundArguments, bind
 from .binding_settings import Binding, BindingError, anchored_table, read_bindings, read_source_bindings
@@ -166,6 +168,7 @@ __all__ = [
     "RetainedFile",
     "RetainedResult",
     "RetainedResults",
+    "Role",
     "RunSpending",
     "SecretLocation",
     "SecretUnavailableError",
@@ -231,6 +234,7 @@ __all__ = [
     "read_bindings",
     "read_files",
     "read_images",
+    "read_run",
     "read_source_bindings",
     "read_subagents",
     "read_toolsets",

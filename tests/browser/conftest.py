@@ -96,6 +96,21 @@ async def fails_with(arguments: Text, context):
 '''
 
 
+AGENTS = """
+[agents.careful]
+description = "Asks before it writes."
+prompt = "Be careful."
+tools = ["echo"]
+approve = ["echo"]
+
+[agents.team]
+description = "One after the other, repeatedly."
+execution_type = "loop"
+max_iterations = 2
+roles = [{name = "writer", prompt = "x"}, {name = "critic", prompt = "y"}]
+"""
+
+
 @dataclass
 class Site:
     """A daemon that can be restarted at its address."""
@@ -130,6 +145,8 @@ def new_site(directory: Path) -> Site:
     (packages / "browser_tools.py").write_text(TOOLS)
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: browser-tools\nVersion: 1.0\n")
     (info / "entry_points.txt").write_text("[toold.tools]\nbrowser = browser_tools\n")
+    if not (directory / "toold.toml").exists():
+        (directory / "toold.toml").write_text(AGENTS)
     state = directory / "state"
     state.mkdir(mode=0o700)
     tokens: list[str] = []

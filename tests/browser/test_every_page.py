@@ -12,6 +12,7 @@ import pytest
 import pytest_asyncio
 from tests.browser.chromium import Page
 from tests.browser.conftest import Site
+from tests.tools.agents.hosted import calls, script
 from tests.waiting import until
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
@@ -36,6 +37,8 @@ async def busy(operator: Page, site: Site, tmp_path: Path) -> AsyncIterator[Page
         assert (await caller.call_tool("echo", {"text": "words " * 200}))[0]
         assert (await caller.call_tool("chat", {"prompt": "What is this?"}))[0]
         await caller.call_tool("fails_with", {"text": "a" * 2000})
+        assert (await caller.call_tool("team", {"prompt": "Write."}))[0]
+        await caller.call_tool("careful", {"prompt": script(calls(("echo", {"value": 1})), "done")})
         items = [{"text": str(number)} for number in range(3)]
         assert (await caller.call_tool("execute_batch", {"tool_name": "echo", "items": items}))[0]
         arguments = {"message": "one of four " + "m" * 300, "gate": str(tmp_path / "never")}

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
+from typing import Any
 
 from .budget import Budget
 from .recording_ports import JournalPort
@@ -14,6 +15,10 @@ class AgentBudgets:
         self._journal = journal
         self._budgets: dict[str, Budget] = {}
         self._restoring = asyncio.Lock()
+
+    def states(self) -> dict[str, dict[str, Any]]:
+        """The budgets of agents that ran since the start, by agent, as ``Budget.state``."""
+        return {name: budget.state() for name, budget in self._budgets.items() if budget.amounts}
 
     async def of(self, agent: str, amounts: Mapping[str, float]) -> Budget:
         """Sets the amounts of the agent's budget, and returns it. It includes what was spent earlier today.

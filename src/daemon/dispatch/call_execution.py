@@ -101,6 +101,7 @@ class CallExecution:
             quotas=services.quotas,
             waiting=lambda: tuple(self.detached.waiting),
         )
+        self.agent_budgets = self._children.agent_budgets
         self._hooks = HookStage(services.hooks, catalog, time.monotonic)
         self.cache = CallCache(services.credentials)
         self.detached = DetachedCalls(

@@ -128,7 +128,7 @@ class ChildCalls:
         self._permits = permits
         self._recorder = recorder
         self._journal = journal
-        self._agent_budgets = AgentBudgets(journal)
+        self.agent_budgets = AgentBudgets(journal)
 
     def find_tool(self, call: RunningCall, name: str) -> Tool:
         """Implements ``LookupContext.find_tool``."""
@@ -209,7 +209,7 @@ class ChildCalls:
         """Create the budget of a call and its children. Returns it, and what its run spent before."""
         if call.run_budget is not (None if call.parent is None else call.parent.run_budget):
             raise RuntimeError("a call can limit its spending once")
-        day_budget = await self._agent_budgets.of(limits.owner, daily) if daily else None
+        day_budget = await self.agent_budgets.of(limits.owner, daily) if daily else None
         earlier = await self._journal.usage_of_run(scope.run, call.session.principal) if scope.resumed else []
         call.run_budget = RunBudget(limits, call.run_budget, day_budget)
         return call.run_budget, earlier

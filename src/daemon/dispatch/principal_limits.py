@@ -1,7 +1,7 @@
 """Limits of single principals, as named tokens set them: concurrent calls and a daily budget; and quotas of calls."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ...fairness import Permits
 from ...protocol.tool_call import Principal
@@ -60,6 +60,10 @@ class PrincipalLimits:
         own = self._budgets.get(principal.name)
         shared = (self._shared, *self._providers.of(provider))
         return shared if own is None else (*shared, own)
+
+    def budget_states(self) -> dict[str, dict[str, Any]]:
+        """The budgets that have an amount, by principal, as ``Budget.state``."""
+        return {name: budget.state() for name, budget in self._budgets.items() if budget.amounts}
 
     def _budget(self, principal: str) -> Budget:
         budget = self._budgets.get(principal)

@@ -89,6 +89,8 @@ class Router:
         self._recorder = recorder
         self._journal = journal
         self._quotas = principal_limits.quotas
+        self.principal_budgets = principal_limits.budget_states
+        """The states of the budgets of principals (``Budget.state``), by principal."""
         self._clock: Callable[[], float] = time.monotonic
         services = ContextServices(
             daemon=daemon,
@@ -124,6 +126,8 @@ class Router:
         """The calls of a principal, by their ids."""
         self.paused = self._execution.paused
         """The calls that wait for a person."""
+        self.agent_budgets = self._execution.agent_budgets.states
+        """The states of the budgets of agents that ran since the start, by agent."""
         self.cache = self._execution.cache
         """The results that answer the same calls again."""
         self.questions = self._execution.questions

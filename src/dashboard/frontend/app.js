@@ -57,6 +57,9 @@ document.addEventListener("htmx:responseError", (event) => {
 document.addEventListener("htmx:sendError", () => say("The daemon does not answer."));
 window.htmxProcess = (element) => htmx.process(element);
 
+document.addEventListener("change", ({ target }) => {
+  if (target.matches("[data-submit]")) target.form.requestSubmit();
+});
 document.addEventListener("submit", (event) => {
   const question = event.target.dataset.confirm;
   if (question && !confirm(question)) event.preventDefault();

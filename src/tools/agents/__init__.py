@@ -6,7 +6,7 @@ the network, the clock, or where prompts are.
 """
 
 from .agent_context import AgentContext
-from .agent_definition import MAX_PROMPT_CHARS, MAX_ROLES, Agent, ExecutionType
+from .agent_definition import MAX_PROMPT_CHARS, MAX_ROLES, Agent, ExecutionType, Role
 from .agent_files import agent_files, agents_in
 from .agent_reader import AgentDefinitionError, FieldProblem, check_cycles, read_agent, read_agents
 from .agent_replay_tool import agent_replay_tool
@@ -17,6 +17,7 @@ from .agent_tool import DETACHED_AGENT_TIMEOUT_S, agent_tools
 from .architecture_plan import ArchitecturePlan, PlanMember
 from .architecture_tool import INVOKE_TOOL, architecture_tool
 from .busy_conversations import BusyConversations
+from .recorded_run import RecordedRun, read_run
 from .registry_record import names_no_tools
 from .searched_collections import COLLECTION_PREFIX, KNOWLEDGE_SOURCE, RESERVED_COLLECTIONS
 
@@ -38,6 +39,8 @@ __all__ = [
     "ExecutionType",
     "FieldProblem",
     "PlanMember",
+    "RecordedRun",
+    "Role",
     "agent_files",
     "agent_replay_tool",
     "agent_runs_tool",
@@ -48,4 +51,5 @@ __all__ = [
     "names_no_tools",
     "read_agent",
     "read_agents",
+    "read_run",
 ]

@@ -8,5 +8,6 @@ from .browser_sessions import SESSIONS_FILE, BrowserSessions
 from .dashboard_port import DashboardPorts, Viewer
 from .dashboard_server import DashboardServer
 from .live_feed import LiveFeed
+from .tool_list import seen_tools
 
-__all__ = ["SESSIONS_FILE", "BrowserSessions", "DashboardPorts", "DashboardServer", "LiveFeed", "Viewer"]
+__all__ = ["SESSIONS_FILE", "BrowserSessions", "DashboardPorts", "DashboardServer", "LiveFeed", "Viewer", "seen_tools"]

@@ -1,12 +1,14 @@
 """What the dashboard shows and does, as its transport asks for it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from ....protocol.agent_record import AgentRunSummary
 from ....protocol.authorization import Authorization
 from ....protocol.tool_call import Principal
-from ....store import CallFilter, CallPage, CallRow, Sums
+from ....store import CallFilter, CallPage, CallRow, DailyUsage, Sums
+from ....tools import Agent
 from ...dispatch import Router
 
 
@@ -79,6 +81,44 @@ class DashboardPort(Protocol):
     async def cancel(self, viewer: Viewer, call_id: str) -> None: ...
 
 
+class CostPort(Protocol):
+    """What models cost, and the budgets. Each method raises a ``CallError`` if it fails."""
+
+    async def usage(self, day: str, sees: str | None) -> Sequence[DailyUsage]:
+        """The sums since a day (``YYYY-MM-DD``, UTC)."""
+
+    async def agent_runs(self, viewer: Viewer) -> Sequence[AgentRunSummary]:
+        """The last runs of agents, at most ``MAX_LISTED_RUNS``."""
+
+    def budgets(self, viewer: Viewer) -> Mapping[str, Mapping[str, Any]]:
+        """The budgets that the viewer's calls count against, by owner (``Budget.state``)."""
+
+
+class AgentsPort(Protocol):
+    """Hosted agents and their runs. Each method raises a ``CallError`` if it fails."""
+
+    def agents(self, viewer: Viewer) -> Sequence[Agent]:
+        """The agents that the viewer may call."""
+
+    async def runs(self, viewer: Viewer, agent: str | None, limit: int) -> Sequence[AgentRunSummary]: ...
+
+    async def run(self, viewer: Viewer, run_id: str) -> dict[str, Any]:
+        """``summary``, ``run`` (``RecordedRun``), why its content is ``hidden`` or None, how long it is ``kept``."""
+
+    async def waiting(self, viewer: Viewer) -> Sequence[dict[str, Any]]:
+        """Paused calls with their open ``requests``; ``own``: the viewer decides; why they are ``hidden`` or None."""
+
+    async def decide(
+        self,
+        viewer: Viewer,
+        call_id: str,
+        request_id: str,
+        decision: str,
+        arguments: Mapping[str, Any] | None,
+        text: str | None,
+    ) -> None: ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DashboardPorts:
     """What each group of pages shows and does."""
@@ -86,3 +126,5 @@ class DashboardPorts:
     calls: DashboardPort
     router: Router
     sources: SourcesPort
+    cost: CostPort
+    agents: AgentsPort

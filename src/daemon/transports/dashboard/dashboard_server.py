@@ -12,9 +12,11 @@ from ....dashboard import Assets, Pages
 from ....protocol.authorization import Authenticate, Authorization, AuthorizationDenied
 from ..http_intake import HttpIntake
 from ..request_guard import RequestRefused
+from .agent_pages import AgentPages
 from .browser_sessions import BrowserSessions
 from .browser_sign_in import BrowserSignIn
 from .call_pages import CallPages
+from .cost_pages import CostPages
 from .dashboard_port import DashboardPorts, Viewer
 from .live_feed import LiveFeed
 from .page_answers import PageAnswers
@@ -81,6 +83,8 @@ class DashboardServer:
                 *sign_in.routes(guard),
                 *self._calls.routes(guard),
                 *ToolPages(answers, ports.calls, ports.router).routes(guard),
+                *CostPages(answers, ports.cost).routes(guard),
+                *AgentPages(answers, ports.agents).routes(guard),
                 *SourcePages(answers, ports.sources).routes(guard),
             ],
             default=self._unknown,

@@ -76,7 +76,7 @@ async def test_a_link_signs_in_once(port: DashboardPort) -> None:
     browser = port.browser()
     async with browser.http:
         assert (await browser.http.get(link)).headers["location"] == "/ui/now"
-        assert 'local<span class="role">operator</span>' in await browser.page("/ui/now")
+        assert 'local<span class="right">operator</span>' in await browser.page("/ui/now")
     async with port.browser().http as http:
         assert (await http.get(link)).status_code == 410
 
