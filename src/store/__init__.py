@@ -19,6 +19,7 @@ from .call_journal import CallJournal
 from .cluster_port import ClusterPort
 from .conversation_rows import (
     ConversationCopy,
+    ConversationHeldError,
     ConversationOutboxState,
     ConversationUpdate,
     NewCopy,
@@ -32,6 +33,15 @@ from .node_lease import NodeLease, boot_time
 from .node_rows import NodeRow, NodeState, SessionHeldError, Suspicion, may_bury
 from .registry_entry_rows import RegistryEntryChange, RegistryEntryDeleted, RegistryEntryRow, RegistryEntrySaved
 from .registry_entry_store import RegistryEntryStore
+from .result_storage import (
+    PLAIN_HANDLE,
+    TOMBSTONE_TTL_S,
+    ResultDeletedError,
+    ResultFile,
+    ResultSizeError,
+    ResultStorage,
+    ResultUnknownError,
+)
 from .retention import Retention
 from .run_rows import JobStep, RunUsage, StoredJob
 from .session_store import SessionStore
@@ -69,7 +79,9 @@ __all__ = [
     "DAMAGE_REMEDY",
     "GENESIS",
     "KEY_BYTES",
+    "PLAIN_HANDLE",
     "SCHEMA",
+    "TOMBSTONE_TTL_S",
     "A2AEarlier",
     "A2AEvent",
     "A2AMessageRow",
@@ -97,6 +109,7 @@ __all__ = [
     "Checkpoint",
     "ClusterPort",
     "ConversationCopy",
+    "ConversationHeldError",
     "ConversationOutboxState",
     "ConversationStore",
     "ConversationUpdate",
@@ -113,6 +126,11 @@ __all__ = [
     "RegistryEntryRow",
     "RegistryEntrySaved",
     "RegistryEntryStore",
+    "ResultDeletedError",
+    "ResultFile",
+    "ResultSizeError",
+    "ResultStorage",
+    "ResultUnknownError",
     "Retention",
     "RunUsage",
     "SchemaDifference",

@@ -16,7 +16,7 @@ MAC_BYTES: Final = 32
 GENESIS: Final = bytes(MAC_BYTES)
 """Used in place of a mac before the first row, and for rows without a mac."""
 
-CheckpointKind = Literal["began", "begun again", "expired", "unsent", "refused", "dropped", "gap", "forgotten"]
+CheckpointKind = Literal["began", "begun again", "expired", "unsent", "refused", "dropped", "gap", "bound", "forgotten"]
 
 
 class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,7 +34,9 @@ class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
     existed then. ``expired``:
     retention removed them. ``unsent``: retention removed them before they were sent. ``refused``: Supabase refused
     them. ``dropped``: they were never written. ``gap``: the daemon did not shut down cleanly, and its last rows may not
-    have been written. ``forgotten``, which no daemon signs: Supabase's retention removed them there."""
+    have been written. ``bound``: no rows are missing; ``after`` is the hash of the ends of the database's other chains
+    at that time (``chain_binding.py``). ``forgotten``, which no daemon signs: Supabase's retention removed them
+    there."""
     first_seq: int
     last_seq: int
     calls: int | None

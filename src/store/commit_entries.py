@@ -10,7 +10,7 @@ import msgspec
 from .a2a_push_rows import A2APushDeleted, A2APushProgress, A2APushRow
 from .a2a_task_rows import A2ATaskRow
 from .audit_rows import Values
-from .conversation_rows import ConversationUpdate, SettledConversationCopies
+from .conversation_rows import ConversationReleased, ConversationUpdate, SettledConversationCopies
 from .daily_usage import DailyUsage
 from .node_rows import Suspicion
 from .registry_entry_rows import RegistryEntryDeleted, RegistryEntrySaved
@@ -98,6 +98,10 @@ class NodeBuried(NamedTuple):
     suspicion: Suspicion
 
 
+class RetentionDue(NamedTuple):
+    """Data may be beyond the retention."""
+
+
 class DaemonRestarted(NamedTuple):
     """The daemon starts: calls without a stored session can be deleted, and runs have ended unless they resume."""
 
@@ -123,7 +127,9 @@ Entry = (
     | NodeDraining
     | NodeLeft
     | NodeBuried
+    | RetentionDue
     | ConversationUpdate
+    | ConversationReleased
     | SettledConversationCopies
     | A2ATaskRow
     | A2APushRow

@@ -1,7 +1,7 @@
 """The values that the store takes and returns for conversations and their copies."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -116,3 +116,13 @@ class ConversationUpdate(msgspec.Struct, frozen=True, kw_only=True):
     """The call that added the turns."""
     copies: Sequence[NewCopy] = ()
     """The messages to copy to Supabase; also those that are too long to be stored as turns."""
+
+
+class ConversationReleased(NamedTuple):
+    """No call of this node uses the conversation any more."""
+
+    id: str
+
+
+class ConversationHeldError(Exception):
+    """A call on another node uses the conversation."""

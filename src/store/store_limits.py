@@ -64,3 +64,9 @@ MAX_EVENT_BYTES: Final = 1024**2
 
 RESEALED_AT_ONCE: Final = 100
 """The rows of one look for credentials that have to be encrypted again."""
+
+
+MAX_OWNERS: Final = 100_000
+"""The maximum number of records of owners of vendor files, some 10 MB. Beyond it the oldest are deleted, and only
+operators see their files. A Kimi account has at most 1,000 files, but files that are deleted elsewhere keep their
+records here."""

@@ -1,11 +1,5 @@
 """The directory of retained results: files written atomically, limited in size and age. Blocks; used by one thread at a
-time, through ``result_files``.
-
-Exceptions::
-
-    ResultDeletedError    the result expired, or was deleted to make space
-    ResultUnknownError    no result was ever retained with this handle for this principal
-    ResultSizeError       the result is larger than the limit of all files together
+time, through ``result_files``. The exceptions are those of ``ResultStorage``.
 """
 
 import hashlib
@@ -17,36 +11,14 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
-TOMBSTONE_TTL_S: Final = 7 * 86400.0
-"""How long a deleted file's handle stays known; the same as for the ids of calls (docs/protocol.md)."""
+from ...store import PLAIN_HANDLE, TOMBSTONE_TTL_S, ResultDeletedError, ResultFile, ResultSizeError, ResultUnknownError
 
-_PLAIN_NAME: Final = re.compile(r"[a-z0-9_-]{1,40}")
+_PLAIN_NAME: Final = re.compile(PLAIN_HANDLE)
 _MAX_NAME_CHARS: Final = 150
 _TOMBSTONE: Final = "gone"
 _UNFINISHED: Final = "new"
-
-
-class ResultDeletedError(Exception):
-    """The result expired, or was deleted to make space."""
-
-
-class ResultUnknownError(Exception):
-    """No result was ever retained with this handle for this principal."""
-
-
-class ResultSizeError(Exception):
-    """The result is larger than the limit of all files together."""
-
-
-class ResultFile(NamedTuple):
-    """One retained result."""
-
-    extension: str
-    size: int
-    at: float
-    """When it was written, in Unix seconds."""
 
 
 @dataclass(slots=True)
@@ -175,6 +147,9 @@ class ResultDirectory:
         for path in self._paths():
             if path.suffix == f".{_TOMBSTONE}" and path.stat().st_mtime + TOMBSTONE_TTL_S < now:
                 path.unlink(missing_ok=True)
+
+    def close(self) -> None:
+        """Nothing is open between two operations."""
 
     def _files(self) -> defaultdict[Path, _PrincipalFiles]:
         """Returns all files by principal. The first call reads the directory and deletes unfinished files."""

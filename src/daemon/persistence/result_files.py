@@ -1,4 +1,5 @@
-"""Retained results for calls: file access off the event loop, with errors that callers can act on."""
+"""Retained results for calls: access off the event loop to the files, or to the tables of a cluster's database, with
+errors that callers can act on."""
 
 import asyncio
 import concurrent.futures
@@ -16,8 +17,9 @@ from ...protocol.error_codes import NotFoundError, ResultExpiredError, ResultToo
 from ...protocol.tool_call import Json, Principal
 from ...resource_catalog import StoredItem
 from ...shaping import ShapingError, as_csv, as_json, as_ndjson, from_csv, from_json, from_ndjson
+from ...store import ResultDeletedError, ResultSizeError, ResultStorage, ResultUnknownError, StoreError
 from ...tools import ResultFormat, RetainedFile, RetainedResult
-from .result_directory import ResultDeletedError, ResultDirectory, ResultSizeError, ResultUnknownError
+from .result_directory import ResultDirectory
 
 RESULTS_DIRECTORY: Final = "results"
 """The directory below the state directory."""
@@ -38,19 +40,19 @@ _log = structlog.get_logger(__name__)
 
 
 class ResultFiles:
-    """The files of all principals, accessed on a separate thread. Implements ``tools.RetainedResults``."""
+    """The results of all principals, accessed on a separate thread. Implements ``tools.RetainedResults``."""
 
-    def __init__(self, directory: ResultDirectory) -> None:
-        self._directory = directory
+    def __init__(self, storage: ResultStorage) -> None:
+        self._storage = storage
         self._thread = concurrent.futures.ThreadPoolExecutor(1, thread_name_prefix="result-files")
 
     def __repr__(self) -> str:
-        return f"<ResultFiles ttl_s={self._directory.ttl_s:g} max_bytes={self._directory.max_bytes}>"
+        return f"<ResultFiles ttl_s={self._storage.ttl_s:g} max_bytes={self._storage.max_bytes}>"
 
     def apply(self, *, ttl_s: float, max_bytes: int) -> None:
         """Applies a new age and size limit."""
-        self._directory.ttl_s = ttl_s
-        self._directory.max_bytes = max_bytes
+        self._storage.ttl_s = ttl_s
+        self._storage.max_bytes = max_bytes
 
     async def keep(
         self, principal: Principal, handle: str, value: Json, rows: list[Any] | None, file_format: ResultFormat
@@ -58,24 +60,24 @@ class ResultFiles:
         now = time.time()
 
         def write() -> int:
-            return self._directory.write(principal.name, handle, file_format, _pieces(value, rows, file_format), now)
+            return self._storage.write(principal.name, handle, file_format, _pieces(value, rows, file_format), now)
 
         try:
             size = await self._run(write)
         except ResultSizeError:
             raise ResultTooLargeError(
-                f"The result is larger than the limit of {self._directory.max_bytes:,} bytes for all retained results; "
+                f"The result is larger than the limit of {self._storage.max_bytes:,} bytes for all retained results; "
                 "request less data, or ask the operator to raise retained_results_keep_bytes."
             ) from None
-        except OSError as error:
+        except (OSError, StoreError) as error:
             raise _failed(error, "written", executed_maybe=True) from None
-        expires = dt.datetime.fromtimestamp(int(now + self._directory.ttl_s), dt.UTC)
+        expires = dt.datetime.fromtimestamp(int(now + self._storage.ttl_s), dt.UTC)
         count = 1 if rows is None else len(rows)
         return RetainedResult(handle, count, size, file_format, expires.isoformat().replace("+00:00", "Z"))
 
     async def read(self, principal: Principal, handle: str) -> Json:
         def read() -> Json:
-            extension, data = self._directory.read(principal.name, handle, time.time())
+            extension, data = self._storage.read(principal.name, handle, time.time())
             return _READERS[extension](data)
 
         return await self._reading(handle, read)
@@ -84,7 +86,7 @@ class ResultFiles:
         """The file with this handle. Raises the same errors as ``read``."""
 
         def find() -> RetainedFile:
-            file = self._directory.find(principal.name, handle, time.time())
+            file = self._storage.find(principal.name, handle, time.time())
             return RetainedFile(file.extension, file.size)
 
         return await self._reading(handle, find)
@@ -96,15 +98,15 @@ class ResultFiles:
             ServiceUnavailableError: the disk cannot be read.
         """
         try:
-            listed = await self._run(lambda: self._directory.newest(principal.name, limit, time.time()))
-        except OSError as error:
+            listed = await self._run(lambda: self._storage.newest(principal.name, limit, time.time()))
+        except (OSError, StoreError) as error:
             raise _failed(error, "read", executed_maybe=False) from None
         return [StoredItem(handle, file.at, file.size, file.extension) for handle, file in listed]
 
     async def read_piece(self, principal: Principal, handle: str, offset: int, size: int) -> bytes:
         """Up to ``size`` bytes of the file with this handle. Raises the same errors as ``read``."""
         return await self._reading(
-            handle, lambda: self._directory.read_piece(principal.name, handle, offset, size, time.time())
+            handle, lambda: self._storage.read_piece(principal.name, handle, offset, size, time.time())
         )
 
     async def _reading(self, handle: str, read: Callable[[], T]) -> T:
@@ -118,7 +120,7 @@ class ResultFiles:
                 f"Result {shown} expired, or was deleted to make space; call the tool again if repeating it is safe.",
                 executed="no",
             ) from None
-        except OSError as error:
+        except (OSError, StoreError) as error:
             raise _failed(error, "read", executed_maybe=False) from None
         except (ShapingError, KeyError) as error:
             _log.error("retained result is damaged", handle=handle, reason=str(error))
@@ -130,14 +132,15 @@ class ResultFiles:
         """Deletes expired results periodically, until cancelled."""
         while True:
             try:
-                await self._run(lambda: self._directory.delete_expired(time.time()))
-            except OSError as error:
+                await self._run(lambda: self._storage.delete_expired(time.time()))
+            except (OSError, StoreError) as error:
                 _log.warning("expired results cannot be deleted", reason=_reason(error))
             await asyncio.sleep(DELETE_INTERVAL_S)
 
     def close(self) -> None:
         """Stops the thread; an operation that hangs is abandoned."""
-        self._thread.shutdown(wait=False, cancel_futures=True)
+        self._thread.submit(self._storage.close)
+        self._thread.shutdown(wait=False)
 
     async def _run(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._thread, work)
@@ -154,12 +157,14 @@ def _pieces(value: Json, rows: list[Any] | None, file_format: ResultFormat) -> I
     return _WRITERS[file_format]([value] if rows is None else rows)
 
 
-def _failed(error: OSError, action: str, *, executed_maybe: bool) -> ServiceUnavailableError:
+def _failed(error: OSError | StoreError, action: str, *, executed_maybe: bool) -> ServiceUnavailableError:
     return ServiceUnavailableError(
         f"The file of the result could not be {action} ({_reason(error)}).",
         executed="maybe" if executed_maybe else "no",
     )
 
 
-def _reason(error: OSError) -> str:
+def _reason(error: OSError | StoreError) -> str:
+    if isinstance(error, StoreError):
+        return error.reason
     return os.strerror(error.errno) if error.errno else type(error).__name__

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import psycopg
 
+from ..chain_extension import ChainExtension
 from ..commit_entries import (
     CommitItem,
     InterruptedCall,
@@ -23,8 +24,18 @@ from ..commit_entries import (
     SessionsSeen,
 )
 from ..store_rows import CallEnd, CallPause, CallStart, InputDecided, SessionRow, UnstartedCall
-from . import pg_audit_sql, pg_journal_sql, pg_node_sql, pg_pause_sql, pg_run_sql, pg_session_sql
+from . import (
+    pg_a2a_task_sql,
+    pg_audit_sql,
+    pg_journal_sql,
+    pg_node_sql,
+    pg_pause_sql,
+    pg_run_sql,
+    pg_session_sql,
+    pg_spending_sql,
+)
 from .pg_journal_sql import Key, key_of
+from .pg_part_entries import write_part
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 
@@ -36,9 +47,17 @@ class GroupWrite:
     """Writes the items of one group within the caller's transaction and pipeline, and then says what was accepted."""
 
     def __init__(
-        self, connection: Connection, node: str, commit_number: int, *, results_bytes: int, unfinished_bytes: int
+        self,
+        connection: Connection,
+        chain: ChainExtension,
+        node: str,
+        commit_number: int,
+        *,
+        results_bytes: int,
+        unfinished_bytes: int,
     ) -> None:
         self._connection = connection
+        self._chain = chain
         self._node = node
         self._number = commit_number
         self._results_bytes = results_bytes
@@ -61,7 +80,9 @@ class GroupWrite:
                     self._write_ordered(item.entry)
         rows = [item.row for item in items if item.row is not None]
         if rows:
-            pg_audit_sql.add(self._connection, rows)
+            pg_audit_sql.add(self._connection, self._chain, rows)
+        for item in entered:
+            pg_spending_sql.add(self._connection, self._chain, item.daily_usage)
         principals = _principals_with_results(entered)
         if principals:
             self._over = pg_journal_sql.over_limits(
@@ -100,6 +121,7 @@ class GroupWrite:
             new = [call for _, call in starts.values()]
             cursor = pg_journal_sql.start(self._connection, new, self._node, self._number)
             self._decided.append(({key: item for key, (item, _) in starts.items()}, cursor))
+            pg_a2a_task_sql.save_started(self._connection, new, self._node, self._number)
         pg_journal_sql.end(self._connection, ended, max_bytes=self._results_bytes)
         if unstarted:
             cursor = pg_journal_sql.end_unstarted(
@@ -148,6 +170,8 @@ class GroupWrite:
                 pg_node_sql.announce(connection, node, address, details)
             case NodeDraining():
                 pg_node_sql.drain(connection, node)
+            case _:
+                write_part(connection, entry, self._chain, node)
 
 
 def decided_items(items: Iterable[CommitItem]) -> Iterator[tuple[CommitItem, Key]]:

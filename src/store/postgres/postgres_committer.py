@@ -7,13 +7,16 @@ which the database refuses if it was. Nothing is reported before that is certain
 
 import contextlib
 import itertools
+import time
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+import msgspec
 import psycopg
 import structlog
 
 from ..audit_chain import ChainSigner
+from ..chain_extension import ChainExtension
 from ..commit_entries import (
     CommitItem,
     Entry,
@@ -22,6 +25,7 @@ from ..commit_entries import (
     NodeBuried,
     NodeDraining,
     NodeLeft,
+    RetentionDue,
     SessionsReleased,
 )
 from ..conversation_rows import ConversationUpdate
@@ -32,7 +36,8 @@ from ..store_clock import StoreClock
 from ..store_errors import NodeFencedError, StoreError
 from ..store_rows import CallEnd, SessionRow
 from ..vendor_file_rows import VendorFileUploaded
-from . import pg_interrupted_sql, pg_journal_sql, pg_node_sql, pg_run_sql, pg_session_sql
+from . import pg_audit_sql, pg_interrupted_sql, pg_journal_sql, pg_node_sql, pg_retention, pg_run_sql, pg_session_sql
+from .pg_chain_writer import PostgresChainWriter
 from .pg_commit_group import GroupWrite, decided_items, keys_of_decided
 from .pg_connection import connect_to_postgres, reason_of, shown_address
 from .pg_node_start import register_node
@@ -58,6 +63,11 @@ _AWAITED: Final = (
     | NodeBuried
 )
 """Entries whose callers wait while the database is away. The wait for any other entry fails at once."""
+RETENTION_EVERY_S: Final = 3600.0
+RETENTION_TRIGGER_RATIO: Final = 17 / 16
+"""The share of the audit rows' size limit beyond which retention runs before the hour is over."""
+CHECKED_ROWS: Final = 1000
+"""After how many of this node's rows the size of all rows is checked."""
 _DATA_ERRORS: Final = (psycopg.DataError, psycopg.IntegrityError, psycopg.ProgrammingError, psycopg.NotSupportedError)
 """Errors of one entry, with which a later attempt fails too."""
 
@@ -92,7 +102,9 @@ class PostgresCommitter(GroupCommitter):
         self.lease: Final = lease
         self.on_fenced = on_fenced
         self._name = node_name
-        self._signer = ChainSigner(key)
+        self._key_name = ChainSigner(key).chain
+        self._chain_writer = PostgresChainWriter(key)
+        self._checked_rows = 0  # of ``rows_written``, when the size of all rows was checked last
         self._number = 0  # of the last commit
         self._sent: list[CommitItem] = []  # sent under the next number; whether it was committed is unknown
         self._sent_at = boot_time()
@@ -101,12 +113,10 @@ class PostgresCommitter(GroupCommitter):
         try:
             require_schema(connection, address)
             predecessors = register_node(
-                connection, address, epoch=epoch, name=node_name, lease=lease, chain=self.chain, listens=listens
+                connection, address, epoch=epoch, name=node_name, lease=lease, chain=self._key_name, listens=listens
             )
             self._connection: Connection = connection
-            self._commit_items(connection, [])  # sets the clock
-            for predecessor in predecessors:
-                self._bury(connection, CommitItem(NodeBuried(predecessor.epoch, "replaced")))
+            self._start(connection, [predecessor.epoch for predecessor in predecessors])
             self._take_name(connection)
         except psycopg.Error as error:
             connection.close()
@@ -120,8 +130,13 @@ class PostgresCommitter(GroupCommitter):
 
     @property
     def chain(self) -> str:
-        """The name of the audit chain's key."""
-        return self._signer.chain
+        """The name of the audit chain that this node extends."""
+        return self._chain_writer.chain
+
+    @property
+    def chain_number(self) -> int:
+        """The number of the audit chain that this node extends."""
+        return self._chain_writer.number
 
     @property
     def uncommitted(self) -> int:
@@ -135,6 +150,7 @@ class PostgresCommitter(GroupCommitter):
     def idle_s(self) -> float:
         """Returns the seconds until the next heartbeat or retention run."""
         heartbeat_s = max(0.0, self.lease.heartbeat_due(self._sent_at) - boot_time())
+        heartbeat_s = min(heartbeat_s, super().idle_s())
         return heartbeat_s if self._ended is None else 3600.0
 
     def attempt(self) -> None:
@@ -151,6 +167,7 @@ class PostgresCommitter(GroupCommitter):
                     raise
                 self._commit_queued(self._usable_connection())  # most often, the server answers again at once
             self.work_again()
+            self._enforce_retention(self._usable_connection())
         except (psycopg.Error, StoreError, OSError) as error:
             self.fail(error)
 
@@ -168,6 +185,12 @@ class PostgresCommitter(GroupCommitter):
             self._end(error.reason)
             return
         super().fail(error, exc_info=exc_info)
+
+    def _by_store_clock(self, entry: Entry) -> Entry:
+        """Conversations expire by the database's clock, too."""
+        if isinstance(entry, ConversationUpdate):
+            return msgspec.structs.replace(entry, at=self.clock.stored_time(entry.at))
+        return super()._by_store_clock(entry)
 
     # --- the connection ----------------------------------------------------------------------------------------------
 
@@ -198,7 +221,7 @@ class PostgresCommitter(GroupCommitter):
             self.group.append(CommitItem(None))  # a heartbeat, which may be uncertain like any other group
         while self.group:
             # Settling what a node leaves needs what is stored, so it is a separate transaction.
-            alone = isinstance(self.group[0].entry, NodeBuried | NodeLeft)
+            alone = not _is_ordinary(self.group[0])
             count = 1 if alone else len(list(itertools.takewhile(_is_ordinary, self.group)))
             self._sent, self.group = self.group[:count], self.group[count:]
             self._commit_sent(connection)
@@ -207,9 +230,11 @@ class PostgresCommitter(GroupCommitter):
         """Commits the items of ``_sent``. They stay there if it is unknown whether they were committed."""
         items = self._sent
         try:
+            over: list[tuple[str, int, int]] = []
             if isinstance(items[0].entry, NodeBuried | NodeLeft):
                 self._bury(connection, items[0])
-                over = []
+            elif isinstance(items[0].entry, RetentionDue):
+                self._delete_slice(connection)
             else:
                 over = self._commit_items(connection, items)
         except NodeFencedError:
@@ -256,19 +281,16 @@ class PostgresCommitter(GroupCommitter):
 
     def _commit_items(self, connection: Connection, items: Sequence[CommitItem]) -> list[tuple[str, int, int]]:
         """Commits items in one transaction and reports them. Returns the principals whose results exceed a limit."""
-        write = GroupWrite(
-            connection,
-            self.epoch,
-            self._number + 1,
-            results_bytes=self.retention.results_bytes,
-            unfinished_bytes=self.retention.unfinished_bytes,
-        )
         sent_at = boot_time()
+        chain = self._chain_writer.extend(connection)
+        write = self._group_write(connection, chain)
         try:
             with connection.pipeline():
                 connection.execute("BEGIN")
                 renewed = pg_node_sql.renew(connection, self.epoch, self._number + 1)
+                chain.complete(time.time(), self.rows_dropped)
                 write.write(items)
+                self._chain_writer.seal(chain)
                 connection.execute("COMMIT")
         except psycopg.Error as error:
             if self._was_committed(connection, error):
@@ -276,9 +298,20 @@ class PostgresCommitter(GroupCommitter):
                 return []
             raise
         write.set_accepted()
+        self._chain_writer.committed(chain)
         self._committed(renewed, sent_at)
         self._report(items)
         return write.over_limits()
+
+    def _group_write(self, connection: Connection, chain: ChainExtension) -> GroupWrite:
+        return GroupWrite(
+            connection,
+            chain,
+            self.epoch,
+            self._number + 1,
+            results_bytes=self.retention.results_bytes,
+            unfinished_bytes=self.retention.unfinished_bytes,
+        )
 
     def _was_committed(self, connection: Connection, error: psycopg.Error) -> bool:
         """Whether the commit that failed was made before its connection was lost.
@@ -303,15 +336,22 @@ class PostgresCommitter(GroupCommitter):
         decided = keys_of_decided(items)
         written = pg_journal_sql.written(connection, list(decided), self.epoch, self._number + 1)
         self._number += 1
+        self._chain_writer.reload(connection)
         for item, key in decided_items(items):
             item.accepted = key in written and decided[key] is item
         _log.info("a commit had reached the database before the connection was lost", commit=self._number)
         self._report(items)
 
     def _committed(self, renewed: psycopg.Cursor[tuple[Any, ...]], sent_at: float) -> None:
+        self._renewed(sent_at)
+        self._set_clock(renewed)
+
+    def _renewed(self, sent_at: float) -> None:
         self._number += 1
         self._sent_at = sent_at
         self.lease.renewed(sent_at)
+
+    def _set_clock(self, renewed: psycopg.Cursor[tuple[Any, ...]]) -> None:
         row = renewed.fetchone()
         if row is not None:
             self.clock = StoreClock(float(row[0]))
@@ -326,26 +366,47 @@ class PostgresCommitter(GroupCommitter):
 
     # --- the death of a node -----------------------------------------------------------------------------------------
 
+    def _start(self, connection: Connection, predecessors: Sequence[str]) -> None:
+        """The first commit: settles what ended nodes of the same name left, and takes over an audit chain."""
+        sent_at = boot_time()
+        with connection.transaction():
+            renewed = pg_node_sql.renew(connection, self.epoch, 1)
+            self._set_clock(renewed)
+            buried = [epoch for epoch in predecessors if pg_node_sql.mark_dead(connection, epoch, "replaced")]
+            self._chain_writer.adopt(connection, self.epoch)
+            chain = self._chain_writer.extend(connection)
+            for epoch in buried:
+                self._settle(connection, epoch, chain)
+            self._chain_writer.seal(chain)
+        self._chain_writer.committed(chain)
+        self._renewed(sent_at)
+
     def _bury(self, connection: Connection, item: CommitItem) -> None:
         """Declares a node dead, this one if it leaves, and settles what it leaves, in one transaction."""
         sent_at = boot_time()
         epoch = item.entry.epoch if isinstance(item.entry, NodeBuried) else self.epoch
+        chain = self._chain_writer.extend(connection)
         try:
             connection.execute("BEGIN")
             renewed = pg_node_sql.renew(connection, self.epoch, self._number + 1)
-            if self._mark_dead(connection, item):
-                item.accepted = True
-                calls = self._settle(connection, epoch)
-                _log.warning("a node is dead", epoch=epoch, interrupted_calls=calls)
+            chain.complete(time.time(), self.rows_dropped)
+            item.accepted = self._mark_dead(connection, item)
+            if item.accepted:
+                self._settle(connection, epoch, chain)
             else:
                 item.accepted = pg_node_sql.is_dead(connection, epoch)
+            if isinstance(item.entry, NodeLeft):
+                self._chain_writer.bind(connection, chain)
+            self._chain_writer.seal(chain, closed=isinstance(item.entry, NodeLeft))
             connection.execute("COMMIT")
         except psycopg.Error as error:
             if not self._was_committed(connection, error):
                 raise
-            item.accepted = pg_node_sql.is_dead(connection, epoch)
             self._number += 1
+            self._chain_writer.reload(connection)
+            item.accepted = pg_node_sql.is_dead(connection, epoch)
         else:
+            self._chain_writer.committed(chain)
             self._committed(renewed, sent_at)
         if isinstance(item.entry, NodeLeft):
             self._ended = "this node has left the cluster"
@@ -357,26 +418,54 @@ class PostgresCommitter(GroupCommitter):
         pg_node_sql.leave(connection, self.epoch)
         return True
 
-    def _settle(self, connection: Connection, epoch: str) -> int:
+    def _settle(self, connection: Connection, epoch: str, chain: ChainExtension) -> None:
         now, unix_time = self.clock.now(), self.clock.unix_time
         calls = pg_interrupted_sql.interrupted_calls(connection, epoch, now, unix_time=unix_time)
-        write = GroupWrite(
-            connection,
-            self.epoch,
-            self._number + 1,
-            results_bytes=self.retention.results_bytes,
-            unfinished_bytes=self.retention.unfinished_bytes,
-        )
         lost = sum(call.row is None for call in calls)
         if lost:
             _log.error("audit rows of interrupted calls lost; they cannot be decoded", rows=lost)
             self.unwritable_rows += lost
-        write.write([self.prepared(CommitItem(call)) for call in calls])
+        self._group_write(connection, chain).write([self.prepared(CommitItem(call)) for call in calls])
         pg_interrupted_sql.release_detached(connection, epoch)
         pg_run_sql.finish_of_node(connection, epoch)
         pg_session_sql.release_of_node(connection, epoch)
         pg_node_sql.fold_kept(connection, epoch)
-        return len(calls)
+        _log.warning("a node is dead", epoch=epoch, interrupted_calls=len(calls))
+
+    # --- retention ---------------------------------------------------------------------------------------------------
+
+    def _enforce_retention(self, connection: Connection) -> None:
+        """Deletes a slice of expired data if retention is due: at the start, every hour, and when the audit rows have
+        outgrown their limit.
+        """
+        if self.rows_written - self._checked_rows >= CHECKED_ROWS:
+            self._checked_rows = self.rows_written
+            if pg_audit_sql.stored_bytes(connection) > RETENTION_TRIGGER_RATIO * self.retention.bytes:
+                self.retention_due = 0.0
+        if self._ended is None and time.monotonic() >= self.retention_due:
+            self._sent = [CommitItem(RetentionDue())]
+            self._commit_sent(connection)
+
+    def _delete_slice(self, connection: Connection) -> None:
+        sent_at = boot_time()
+        chain = self._chain_writer.extend(connection)
+        try:
+            connection.execute("BEGIN")
+            renewed = pg_node_sql.renew(connection, self.epoch, self._number + 1)
+            chain.complete(time.time(), self.rows_dropped)
+            more = pg_retention.enforce_retention(connection, chain, self._chain_writer, self.retention)
+            self._chain_writer.seal(chain)
+            connection.execute("COMMIT")
+        except psycopg.Error as error:
+            if not self._was_committed(connection, error):
+                raise
+            self._number += 1
+            self._chain_writer.reload(connection)
+            return
+        self._chain_writer.committed(chain)
+        self._committed(renewed, sent_at)
+        self.copy_changes += 1
+        self.retention_due = time.monotonic() + (0.0 if more else RETENTION_EVERY_S)
 
     # --- failures ----------------------------------------------------------------------------------------------------
 
@@ -409,7 +498,7 @@ class PostgresCommitter(GroupCommitter):
 
 
 def _is_ordinary(item: CommitItem) -> bool:
-    return not isinstance(item.entry, NodeBuried | NodeLeft)
+    return not isinstance(item.entry, NodeBuried | NodeLeft | RetentionDue)
 
 
 def _is_lost(connection: Connection, error: Exception) -> bool:

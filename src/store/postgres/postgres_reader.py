@@ -14,11 +14,12 @@ from typing import Any, Final, TypeVar, cast
 import psycopg
 import structlog
 
+from ..conversation_rows import ConversationHeldError, StoredConversation
 from ..node_rows import NodeRow, SessionHeldError
 from ..store_errors import NodeFencedError, StoreError
 from ..store_port import Queries
 from ..store_rows import StoredDetachedCall, StoredSession
-from . import pg_detached_sql, pg_node_sql, pg_session_sql
+from . import pg_conversation_sql, pg_detached_sql, pg_node_sql, pg_session_sql
 from .pg_connection import connect_to_postgres, reason_of
 from .pg_queries import PostgresQueries
 
@@ -38,7 +39,8 @@ class PostgresReader:
     """Threads with connections, which they open with their first question.
 
     ``flush`` is the writer's: its future resolves once all earlier entries have been committed. ``check_lease`` makes
-    the writer commit, so that it finds out that this node is dead.
+    the writer commit, so that it finds out that this node is dead. ``chain``: the number of the audit chain that this
+    node extends.
     """
 
     def __init__(
@@ -50,6 +52,7 @@ class PostgresReader:
         lease_s: float,
         flush: Callable[[], concurrent.futures.Future[None]],
         check_lease: Callable[[], object],
+        chain: Callable[[], int],
     ) -> None:
         self._address = address
         self._epoch = epoch
@@ -57,6 +60,7 @@ class PostgresReader:
         self._lease_s = lease_s
         self._flush = flush
         self._check_lease = check_lease
+        self._chain = chain
         self._threads = concurrent.futures.ThreadPoolExecutor(READER_THREADS, thread_name_prefix="store-reader")
         self._own = threading.local()
         self._connections: list[Connection] = []
@@ -69,7 +73,9 @@ class PostgresReader:
         Raises:
             StoreError: the database cannot be read.
         """
-        return await self.run(lambda connection: ask(cast("Queries", PostgresQueries(connection))))
+        return await self.run(
+            lambda connection: ask(cast("Queries", PostgresQueries(connection, self._epoch, self._chain())))
+        )
 
     async def query_flushed(self, ask: Callable[[Queries], T]) -> T:
         """Asks a question after all earlier entries have been committed.
@@ -108,6 +114,27 @@ class PostgresReader:
         if isinstance(found, NodeRow):
             raise SessionHeldError(found)
         return found
+
+    async def claim_conversation(self, conversation_id: str, principal: str) -> StoredConversation | None:
+        """Returns a principal's conversation, which this node holds from now on, after all earlier entries have been
+        committed; None if the principal has none with this id.
+
+        Raises:
+            ConversationHeldError: a node that is not dead holds it.
+            NodeFencedError: this node is dead.
+            StoreError: the database does not answer, or this node is draining.
+        """
+        await asyncio.wrap_future(self._flush())
+
+        def claim(connection: Connection) -> StoredConversation | None:
+            with self._alive(connection):
+                claimed = pg_conversation_sql.claim(connection, conversation_id, principal, self._epoch)
+            stored = pg_conversation_sql.load(connection, conversation_id, principal)
+            if stored is not None and not claimed:
+                raise ConversationHeldError
+            return stored
+
+        return await self.run(claim)
 
     async def adopt_detached(self, *, call_id: str | None = None, limit: int | None) -> list[StoredDetachedCall]:
         """Returns detached calls that no node ran, and that this node runs from now on: the oldest that are not paused,

@@ -62,6 +62,7 @@ def open_postgres_store(
         lease_s=lease_s,
         flush=writer.flush,
         check_lease=writer.sync,
+        chain=lambda: committer.chain_number,
     )
     cluster = PostgresCluster(committer, writer, reader)
     return Store(writer, reader, path=path, copy_conversations=copy_conversations, cluster=cluster)

@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from typing import Final
 
 from ..audit_rows import COLUMNS, Values, audit_row
+from ..call_totals import summed
+from ..chain_extension import ChainExtension
 from ..store_limits import ROWS_PER_STATEMENT, SEARCHED_ROWS
-from ..store_rows import CallRow, CallTotals, ModelSums, Sums
+from ..store_rows import CallRow, CallTotals
 from . import chain_checkpoints
-from .chain_writer import ChainExtension
 
 SLICE: Final = 500
 """Rows that one step of retention deletes: a few milliseconds of work, so that the writer soon returns to its queue."""
@@ -148,24 +149,7 @@ FROM call_total {} GROUP BY 1, 2, 3, 4, 5, 6 ORDER BY tool, provider, model
 def totals(connection: sqlite3.Connection, principal: str | None = None) -> CallTotals:
     """Returns the sums over all calls ever recorded, or over those of one principal."""
     condition, names = ("", ()) if principal is None else ("WHERE principal = ?", (principal,))
-    everything, by_tool, by_outcome = Sums(), dict[str, Sums](), dict[str, int]()
-    by_model: dict[tuple[str, str, bool], ModelSums] = {}
-    since: float | None = None
-    for tool, outcome, provider, model, simulated, currency, *sums, first in connection.execute(
-        _SUMS.format(condition), names
-    ):
-        parts = [everything, by_tool.setdefault(tool or "unknown", Sums())]
-        if model:
-            key = (provider, model, bool(simulated))
-            empty = ModelSums(provider=provider, model=model, simulated=bool(simulated))
-            parts.append(by_model.setdefault(key, empty))
-        for part in parts:
-            _add(part, *sums, failed=outcome != "ok", currency="" if simulated else currency)
-        by_outcome[outcome] = by_outcome.get(outcome, 0) + sums[0]
-        since = first if since is None else min(since, first)
-    return CallTotals(
-        since=since, all=everything, by_tool=by_tool, by_outcome=by_outcome, by_model=list(by_model.values())
-    )
+    return summed(connection.execute(_SUMS.format(condition), names))
 
 
 def merge_old_totals(connection: sqlite3.Connection, before: float) -> None:
@@ -177,17 +161,6 @@ def merge_old_totals(connection: sqlite3.Connection, before: float) -> None:
     for principal in old:
         connection.execute(_MERGE_TOTALS + _ADDED, principal)
         connection.execute("DELETE FROM call_total WHERE principal = ?", principal)
-
-
-def _add(
-    part: Sums, calls: int, input_tokens: int, output_tokens: int, cost: float, *, failed: bool, currency: str
-) -> None:
-    part.calls += calls
-    part.errors += calls if failed else 0
-    part.input_tokens += input_tokens
-    part.output_tokens += output_tokens
-    if currency:
-        part.cost[currency] = part.cost.get(currency, 0.0) + cost
 
 
 def calls_of_day(connection: sqlite3.Connection, day: str) -> dict[tuple[str, str], int]:

@@ -105,6 +105,25 @@ def mac_before(connection: sqlite3.Connection, seq: int) -> bytes:
     return row[0] if row and row[0] else GENESIS
 
 
+class SqliteChainRecords:
+    """``ChainRecords`` of a connection within a transaction."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def latest(self, kind: CheckpointKind) -> Checkpoint | None:
+        return latest(self._connection, kind)
+
+    def write_checkpoint(self, new: Checkpoint) -> None:
+        write_checkpoint(self._connection, new)
+
+    def last_numbers(self) -> tuple[int, int]:
+        return last_numbers(self._connection)
+
+    def mac_before(self, seq: int) -> bytes:
+        return mac_before(self._connection, seq)
+
+
 def _checkpoint(fields: Iterable[Any]) -> Checkpoint:
     number, kind, first_seq, last_seq, calls, since, until, before, after, mac = fields
     return Checkpoint(

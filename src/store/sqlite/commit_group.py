@@ -8,6 +8,7 @@ from typing import Final
 
 from ..a2a_push_rows import A2APushDeleted, A2APushProgress, A2APushRow
 from ..a2a_task_rows import A2ATaskRow
+from ..chain_extension import ChainExtension
 from ..commit_entries import (
     CommitItem,
     DaemonRestarted,
@@ -42,7 +43,7 @@ from . import (
     user_credential_sql,
     vendor_file_sql,
 )
-from .chain_writer import ChainExtension, ChainWriter
+from .chain_writer import ChainWriter
 
 _ORDERED: Final = (
     SessionRow,

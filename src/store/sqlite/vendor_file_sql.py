@@ -2,13 +2,9 @@
 
 import sqlite3
 from collections.abc import Iterable
-from typing import Final
 
+from ..store_limits import MAX_OWNERS
 from ..vendor_file_rows import VendorFileDeleted, VendorFileUploaded
-
-MAX_OWNERS: Final = 100_000
-"""The maximum number of records, some 10 MB. Beyond it the oldest are deleted, and only operators see their files. A
-Kimi account has at most 1,000 files, but files that are deleted elsewhere keep their records here."""
 
 
 def write(connection: sqlite3.Connection, changes: Iterable[VendorFileUploaded | VendorFileDeleted]) -> None:

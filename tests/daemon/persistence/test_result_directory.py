@@ -7,13 +7,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from toold.daemon.persistence.result_directory import (
-    TOMBSTONE_TTL_S,
-    ResultDeletedError,
-    ResultDirectory,
-    ResultSizeError,
-    ResultUnknownError,
-)
+from toold.daemon.persistence.result_directory import ResultDirectory
+from toold.store import TOMBSTONE_TTL_S, ResultDeletedError, ResultSizeError, ResultUnknownError
 
 MakeDirectory = Callable[..., ResultDirectory]
 

@@ -11,8 +11,9 @@ import pytest
 from structlog.testing import capture_logs
 from toold.store import GENESIS, CallRow, ChainSigner, Checkpoint, SettledCalls, Store, canonical, open_archive
 from toold.store.audit_rows import COLUMNS, audit_values
+from toold.store.chain_extension import ChainExtension
 from toold.store.sqlite import audit_outbox, audit_sql, chain_checkpoints
-from toold.store.sqlite.chain_writer import ChainExtension, ChainWriter
+from toold.store.sqlite.chain_writer import ChainWriter
 from toold.store.sqlite.store_schema import STEPS, open_database
 
 MakeRow = Callable[..., CallRow]
@@ -307,7 +308,8 @@ async def test_unsent_rows_are_synced_before_they_are_returned(
     extending = ChainExtension.complete
 
     def watched(self: ChainExtension, at: float, dropped: int) -> None:
-        (level,) = self._connection.execute("PRAGMA synchronous").fetchone()
+        assert isinstance(self.records, chain_checkpoints.SqliteChainRecords)
+        (level,) = self.records._connection.execute("PRAGMA synchronous").fetchone()
         synced.append(level)
         extending(self, at, dropped)
 

@@ -1,10 +1,9 @@
 """Conversations in the database: bound to their principal, continued in order, and deleted when they expire."""
 
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from typing import Any
 
-import pytest
 from toold.store import ConversationUpdate, Retention, Store, StoredTurn
 
 OpenStore = Callable[..., Store]
@@ -25,13 +24,6 @@ def make_update(conversation_id: str = "c-1", **fields: Any) -> ConversationUpda
         "call_id": "call-1",
     }
     return ConversationUpdate(**plain | fields)
-
-
-@pytest.fixture
-async def store(open_store: OpenStore) -> AsyncIterator[Store]:
-    opened = open_store()
-    yield opened
-    await opened.close()
 
 
 async def kept(store: Store, number: int) -> list[str]:
@@ -78,12 +70,12 @@ async def test_another_principal_finds_nothing(store: Store) -> None:
     assert await store.conversations.load("c-2", "local") is None
 
 
-async def test_conversation_survives_a_restart(open_store: OpenStore) -> None:
+async def test_conversation_survives_a_restart(open_again: OpenStore) -> None:
     """The next process loads a stored conversation."""
-    first = open_store()
+    first = open_again()
     await first.conversations.update(make_update())
     await first.close()
-    second = open_store()
+    second = open_again()
     assert await second.conversations.load("c-1", "local") is not None
     await second.close()
 

@@ -1,0 +1,208 @@
+"""Retained results in PostgreSQL, in chunks, for all nodes. The times are the database's."""
+
+import contextlib
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final
+
+import psycopg
+
+from ..result_storage import (
+    PLAIN_HANDLE,
+    TOMBSTONE_TTL_S,
+    ResultDeletedError,
+    ResultFile,
+    ResultSizeError,
+    ResultUnknownError,
+)
+from ..store_errors import StoreError
+from .pg_connection import reason_of
+
+Connection = psycopg.Connection[tuple[Any, ...]]
+
+CHUNK_BYTES: Final = 1024**2
+"""The size of a chunk: what one statement sends."""
+_LOCK: Final = 0x746F6F6C66
+"""The key of the advisory lock under which space is freed: two nodes would delete twice as much as needed."""
+_SLICE: Final = 500
+
+_CLOCK: Final = "extract(epoch FROM clock_timestamp())::float8"
+_REPLACE: Final = f"""
+INSERT INTO retained_result (principal, handle, extension, size, at) VALUES (%s, %s, %s, 0, {_CLOCK})
+ON CONFLICT (principal, handle) DO UPDATE SET extension = excluded.extension, size = 0, at = excluded.at,
+                                              deleted_at = NULL
+RETURNING number
+"""  # noqa: S608 - our own names
+# The principal with the most bytes loses its oldest result.
+_OLDEST_OF_LARGEST: Final = """
+SELECT number, size FROM retained_result
+WHERE deleted_at IS NULL AND number <> %(but)s AND principal = (
+    SELECT principal FROM retained_result WHERE deleted_at IS NULL
+    GROUP BY principal HAVING bool_or(number <> %(but)s) ORDER BY sum(size) DESC, min(at) LIMIT 1
+) ORDER BY at, number LIMIT 1
+"""
+
+
+class PostgresResults:
+    """``ResultStorage`` on PostgreSQL, with a connection of its own, which it opens when it is needed.
+
+    ``connect`` raises StoreError if the database cannot be reached.
+    """
+
+    def __init__(self, connect: Callable[[], Connection], *, ttl_s: float, max_bytes: int) -> None:
+        self.ttl_s = ttl_s
+        self.max_bytes = max_bytes
+        self._connect = connect
+        self._connection: Connection | None = None
+
+    def write(self, principal: str, handle: str, extension: str, pieces: Iterable[bytes], _now: float) -> int:
+        with self._transaction() as connection:
+            (number,) = _one(connection.execute(_REPLACE, (_key(principal), _key(handle), extension)))
+            connection.execute("DELETE FROM result_chunk WHERE number = %s", (number,))
+            size = 0
+            for chunk in _chunks(pieces):
+                size += len(chunk)
+                if size > self.max_bytes:
+                    raise ResultSizeError
+                connection.execute(
+                    "INSERT INTO result_chunk (number, place, content) VALUES (%s, %s, %s)",
+                    (number, size - len(chunk), chunk),
+                )
+            connection.execute("UPDATE retained_result SET size = %s WHERE number = %s", (size, number))
+            self._free_space(connection, but=number)
+        return size
+
+    def read(self, principal: str, handle: str, _now: float) -> tuple[str, bytes]:
+        with self._transaction() as connection:
+            number, file = self._find(connection, principal, handle)
+            return file.extension, _read(connection, number, 0, file.size)
+
+    def read_piece(self, principal: str, handle: str, offset: int, size: int, _now: float) -> bytes:
+        with self._transaction() as connection:
+            number, _ = self._find(connection, principal, handle)
+            return _read(connection, number, offset, size)
+
+    def find(self, principal: str, handle: str, _now: float) -> ResultFile:
+        with self._transaction() as connection:
+            return self._find(connection, principal, handle)[1]
+
+    def newest(self, principal: str, limit: int, _now: float) -> list[tuple[str, ResultFile]]:
+        with self._transaction() as connection:
+            rows = connection.execute(
+                "SELECT handle, extension, size, at FROM retained_result WHERE principal = %s AND deleted_at IS NULL "  # noqa: S608 - our own names
+                f"AND at + %s >= {_CLOCK} ORDER BY at DESC, number DESC",
+                (_key(principal), self.ttl_s),
+            )
+            named = ((bytes(handle).decode(errors="replace"), ResultFile(*file)) for handle, *file in rows)
+            return [(handle, file) for handle, file in named if re.fullmatch(PLAIN_HANDLE, handle)][:limit]
+
+    def delete_expired(self, _now: float) -> None:
+        more = True
+        while more:
+            with self._transaction() as connection:
+                more = self._delete_expired(connection)
+
+    def close(self) -> None:
+        if self._connection is not None:
+            with contextlib.suppress(psycopg.Error):
+                self._connection.close()
+
+    def _delete_expired(self, connection: Connection) -> bool:
+        """Deletes a slice; returns whether there may be more."""
+        expired = connection.execute(
+            f"SELECT number FROM retained_result WHERE deleted_at IS NULL AND at + %s < {_CLOCK} "  # noqa: S608 - our own names
+            "ORDER BY at LIMIT %s FOR UPDATE SKIP LOCKED",
+            (self.ttl_s, _SLICE),
+        ).fetchall()
+        _delete(connection, [number for (number,) in expired])
+        self._free_space(connection, but=-1)
+        forgotten = connection.execute(
+            "DELETE FROM retained_result WHERE number IN (SELECT number FROM retained_result "  # noqa: S608 - our own names
+            f"WHERE deleted_at < {_CLOCK} - %s LIMIT %s FOR UPDATE SKIP LOCKED)",
+            (TOMBSTONE_TTL_S, _SLICE),
+        ).rowcount
+        return max(len(expired), forgotten) >= _SLICE
+
+    def _free_space(self, connection: Connection, *, but: int) -> None:
+        """Deletes results beyond the limit, except for one. Until the transaction ends, no other node does so."""
+        connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
+        (total,) = _one(connection.execute("SELECT sum(size) FROM retained_result WHERE deleted_at IS NULL"))
+        excess = (total or 0) - self.max_bytes
+        while excess > 0:
+            found = connection.execute(_OLDEST_OF_LARGEST, {"but": but}).fetchone()
+            if found is None:
+                return
+            _delete(connection, [found[0]])
+            excess -= found[1]
+
+    def _find(self, connection: Connection, principal: str, handle: str) -> tuple[int, ResultFile]:
+        row = connection.execute(
+            f"SELECT number, extension, size, at, deleted_at IS NOT NULL OR at + %s < {_CLOCK} "  # noqa: S608 - our own names
+            "FROM retained_result WHERE principal = %s AND handle = %s",
+            (self.ttl_s, _key(principal), _key(handle)),
+        ).fetchone()
+        if row is None:
+            raise ResultUnknownError
+        number, extension, size, at, deleted = row
+        if deleted:
+            raise ResultDeletedError
+        return number, ResultFile(extension, size, at)
+
+    @contextlib.contextmanager
+    def _transaction(self) -> Iterator[Connection]:
+        """Opens a transaction, on a new connection after a failure.
+
+        Raises:
+            StoreError: the database cannot be used.
+        """
+        if self._connection is None or self._connection.closed:
+            self._connection = self._connect()
+        try:
+            with self._connection.transaction():
+                yield self._connection
+        except psycopg.Error as error:
+            raise StoreError(f"the database cannot be used ({reason_of(error)})", reason_of(error)) from None
+
+
+def _key(text: str) -> bytes:
+    return text.encode(errors="surrogatepass")
+
+
+def _one(cursor: psycopg.Cursor[tuple[Any, ...]]) -> tuple[Any, ...]:
+    row = cursor.fetchone()
+    assert row is not None  # noqa: S101 - each of these statements returns one row
+    return row
+
+
+def _chunks(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """Yields the bytes of pieces in chunks of ``CHUNK_BYTES``, the last one smaller."""
+    buffered = bytearray()
+    for piece in pieces:
+        buffered += piece
+        while len(buffered) >= CHUNK_BYTES:
+            yield bytes(buffered[:CHUNK_BYTES])
+            del buffered[:CHUNK_BYTES]
+    if buffered:
+        yield bytes(buffered)
+
+
+def _read(connection: Connection, number: int, offset: int, size: int) -> bytes:
+    """Returns up to ``size`` bytes from an offset."""
+    rows = connection.execute(
+        "SELECT substring(content FROM (greatest(%(offset)s - place, 0) + 1)::int "
+        "FOR least(%(end)s - greatest(%(offset)s, place), octet_length(content))::int) "
+        "FROM result_chunk WHERE number = %(number)s AND place < %(end)s "
+        "AND place + octet_length(content) > %(offset)s ORDER BY place",
+        {"number": number, "offset": offset, "end": offset + size},
+    )
+    return b"".join(content for (content,) in rows)
+
+
+def _delete(connection: Connection, numbers: list[int]) -> None:
+    """Deletes the content of results; their handles stay known."""
+    if numbers:
+        connection.execute("DELETE FROM result_chunk WHERE number = ANY(%s)", (numbers,))
+        connection.execute(
+            f"UPDATE retained_result SET size = 0, deleted_at = {_CLOCK} WHERE number = ANY(%s)",  # noqa: S608 - our own names
+            (numbers,),
+        )
