@@ -5,6 +5,7 @@ import asyncio
 from .conversation_rows import (
     ConversationCopy,
     ConversationOutboxState,
+    ConversationReleased,
     ConversationUpdate,
     SettledConversationCopies,
     StoredConversation,
@@ -14,11 +15,16 @@ from .store_writer import StoreWriter
 
 
 class ConversationStore:
-    """Reads raise StoreError if the database cannot be read."""
+    """Reads raise StoreError if the database cannot be read.
 
-    def __init__(self, writer: StoreWriter, reader: StoreReader, *, copy_enabled: bool) -> None:
+    ``shared``: other nodes use the database, so a conversation has to be claimed before a call uses it, and to be
+    released afterwards.
+    """
+
+    def __init__(self, writer: StoreWriter, reader: StoreReader, *, copy_enabled: bool, shared: bool = False) -> None:
         self._writer = writer
         self._reader = reader
+        self.shared = shared
         self.copy_enabled = copy_enabled
         """Whether conversations are copied, and queued copies may be sent."""
 
@@ -30,6 +36,31 @@ class ConversationStore:
     async def load(self, conversation_id: str, principal: str) -> StoredConversation | None:
         """Returns a principal's conversation after all earlier updates; None if it does not exist, or is another's."""
         return await self._reader.query_flushed(lambda queries: queries.load_conversation(conversation_id, principal))
+
+    async def claim(self, conversation_id: str, principal: str) -> StoredConversation | None:
+        """Returns a principal's conversation, which this process uses from now on; None if it does not exist, or is
+        another's.
+
+        Raises:
+            ConversationHeldError: a call on another node uses it.
+            NodeFencedError: this node has been declared dead.
+        """
+        claiming = asyncio.ensure_future(self._reader.claim_conversation(conversation_id, principal))
+        try:
+            return await asyncio.shield(claiming)
+        except asyncio.CancelledError:
+            # What nobody waits for any more may still be claimed.
+            claiming.add_done_callback(lambda done: self._release_if_claimed(conversation_id, done))
+            raise
+
+    def _release_if_claimed(self, conversation_id: str, claiming: asyncio.Future[StoredConversation | None]) -> None:
+        if not claiming.cancelled() and claiming.exception() is None:
+            self.release(conversation_id)
+
+    def release(self, conversation_id: str) -> None:
+        """Lets other nodes use a conversation, after all updates so far. Never blocks."""
+        if self.shared:
+            self._writer.enqueue(ConversationReleased(conversation_id))
 
     def begin(self, update: ConversationUpdate) -> None:
         """Stores a new conversation asynchronously, before any call that starts after this. Never blocks."""

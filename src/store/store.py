@@ -50,7 +50,9 @@ class Store:
         """Audit rows, their sums, and their outbox to Supabase."""
         self.sessions: Final = SessionStore(writer, reader)
         """Sessions that can be resumed, and their calls."""
-        self.conversations: Final = ConversationStore(writer, reader, copy_enabled=copy_conversations)
+        self.conversations: Final = ConversationStore(
+            writer, reader, copy_enabled=copy_conversations, shared=cluster is not None
+        )
         """Conversations, and the outbox of their copies to Supabase."""
         self.vendor_files: Final = VendorFileStore(writer, reader)
         """Which principal uploaded which file to a vendor."""

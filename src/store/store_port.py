@@ -289,5 +289,15 @@ class StoreReader(Protocol):
             StoreError: the database cannot be read.
         """
 
+    async def claim_conversation(self, conversation_id: str, principal: str) -> StoredConversation | None:
+        """Returns a principal's conversation, as ``ConversationQueries.load_conversation`` does, after all earlier
+        entries have been committed. From now on this process uses it: other nodes of the same database get an error.
+
+        Raises:
+            ConversationHeldError: another node uses it.
+            NodeFencedError: this node has been declared dead.
+            StoreError: the database cannot be read.
+        """
+
     async def close(self) -> None:
         """Closes the connection. A read that is still running after 1 s is abandoned."""

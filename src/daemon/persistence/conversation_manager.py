@@ -4,7 +4,7 @@ import asyncio
 import secrets
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, nullcontext, suppress
 from typing import Any, Final
 
 import msgspec
@@ -15,13 +15,23 @@ from ...protocol.error_codes import InvalidArgumentsError, NotFoundError, Servic
 from ...protocol.tool_call import Principal
 from ...providers import ModelCatalog
 from ...resource_catalog import StoredItem
-from ...store import ConversationUpdate, NewCopy, Store, StoredConversation, StoredTurn, StoreError
+from ...store import (
+    ConversationHeldError,
+    ConversationUpdate,
+    NewCopy,
+    Store,
+    StoredConversation,
+    StoredTurn,
+    StoreError,
+)
 from ...tools import MAX_STATE_BYTES, Turn, estimate_tokens
 from ..dispatch import ConversationCaller
 from .journal_timeout import write_failure
 
 _MAX_BEGUN: Final = 1000
 """The conversations that are known to be empty without a read; the next ones are read."""
+CLAIM_AGAIN_S: Final = 0.25
+"""How long a call waits until it looks again whether another node still uses its conversation."""
 _SHOWN_ID_CHARS: Final = 80
 
 MakeCopy = Callable[[int, Turn], NewCopy] | None
@@ -130,9 +140,29 @@ class ConversationManager:
             await self._persist(conversation, caller)
             return
         async with self._locked((caller.principal.name, continuation_id), permit, on_wait):
-            conversation = LockedConversation(continuation_id, await self._load(continuation_id, caller.principal))
-            yield conversation
-            await self._persist(conversation, caller)
+            stored = await self._claim(continuation_id, caller.principal, permit, on_wait)
+            conversation = LockedConversation(continuation_id, stored)
+            try:
+                yield conversation
+                await self._persist(conversation, caller)
+            finally:
+                self._store.conversations.release(continuation_id)
+
+    async def _claim(
+        self, conversation_id: str, principal: Principal, permit: RunPermit, on_wait: Callable[[], None]
+    ) -> StoredConversation:
+        """Returns the conversation once no call on another node uses it."""
+        if not self._store.conversations.shared:
+            return await self._load(conversation_id, principal)
+        try:
+            return await self._load(conversation_id, principal, claimed=True)
+        except ConversationHeldError:
+            on_wait()
+        async with permit.paused() if permit.held else nullcontext():
+            while True:
+                await asyncio.sleep(CLAIM_AGAIN_S)
+                with suppress(ConversationHeldError):
+                    return await self._load(conversation_id, principal, claimed=True)
 
     async def begin(self, conversation_id: str, principal: Principal) -> None:
         """Begins an empty conversation, unless the principal has one with this id. No other principal may have it.
@@ -165,6 +195,8 @@ class ConversationManager:
             call_id="",
         )
         self._store.conversations.begin(empty)
+        if self._store.conversations.shared:
+            return  # another node may use it next
         if len(self._begun) >= _MAX_BEGUN:
             self._begun.clear()  # they are read from the database
         self._begun.add((principal.name, conversation_id))
@@ -217,14 +249,17 @@ class ConversationManager:
             if not lock.users:
                 del self._locks[key]
 
-    async def _load(self, conversation_id: str, principal: Principal) -> StoredConversation:
+    async def _load(self, conversation_id: str, principal: Principal, *, claimed: bool = False) -> StoredConversation:
+        """Returns a conversation; ``claimed``: this process uses it from now on, or ConversationHeldError is raised."""
+        conversations = self._store.conversations
         if (principal.name, conversation_id) in self._begun:
             self._begun.remove((principal.name, conversation_id))
             return StoredConversation(
                 id=conversation_id, principal=principal.name, state="null", last_number=0, turns=[]
             )
         try:
-            stored = await self._store.conversations.load(conversation_id, principal.name)
+            read = conversations.claim if claimed else conversations.load
+            stored = await read(conversation_id, principal.name)
         except StoreError as error:
             raise _unavailable(error.reason) from error
         except UnicodeEncodeError:  # an unpaired surrogate: no id has one

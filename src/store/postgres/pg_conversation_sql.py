@@ -19,9 +19,12 @@ SLICE: Final = 500
 _UPDATE: Final = """
 INSERT INTO conversation (id, principal, started_at, used_at, bytes, state, last_number)
 VALUES (%(id)s, %(principal)s, %(at)s, %(at)s, %(bytes)s, %(state)s, %(last_number)s)
-ON CONFLICT (id) DO UPDATE SET used_at = excluded.used_at, bytes = excluded.bytes, state = excluded.state,
-                               last_number = excluded.last_number
+ON CONFLICT (id) DO {}
 """
+_CONTINUED: Final = (
+    "UPDATE SET used_at = excluded.used_at, bytes = excluded.bytes, state = excluded.state, "
+    "last_number = excluded.last_number"
+)
 
 # A node that is dead commits nothing more, so what it held is free.
 _CLAIM: Final = """
@@ -86,10 +89,10 @@ def release(connection: Connection, conversation_id: str, node: str) -> None:
 
 
 def update(connection: Connection, update: ConversationUpdate) -> None:
-    """Writes what a call added to a conversation."""
+    """Writes what a call added to a conversation, or a new conversation, unless another node has begun it."""
     stored_id = pg_text(update.id)
     connection.execute(
-        _UPDATE,
+        _UPDATE.format(_CONTINUED if update.call_id else "NOTHING"),
         {
             "id": stored_id,
             "principal": pg_text(update.principal),

@@ -10,6 +10,7 @@ from typing import Final, TypeVar
 
 import structlog
 
+from ..conversation_rows import StoredConversation
 from ..store_errors import StoreError
 from ..store_port import Queries
 from ..store_rows import StoredDetachedCall, StoredSession
@@ -73,6 +74,14 @@ class SqliteReader:
             return (await self.query_flushed(lambda queries: queries.unfinished_detached()))[:limit]
         stored = await self.query_flushed(lambda queries: queries.find_detached(call_id))
         return [] if stored is None else [stored]
+
+    async def claim_conversation(self, conversation_id: str, principal: str) -> StoredConversation | None:
+        """Returns a principal's conversation. No other process uses it.
+
+        Raises:
+            StoreError: the database cannot be read.
+        """
+        return await self.query_flushed(lambda queries: queries.load_conversation(conversation_id, principal))
 
     async def close(self) -> None:
         """Closes the connection. A read that is still running after 1 s is abandoned."""
