@@ -4,6 +4,7 @@ from .audit_content import Policy, content_reducer, redact, redact_message
 from .audit_projection import audit_row_of
 from .audit_sender import AuditSender
 from .audit_verification import ChainKeyError, verify_local, verify_remote
+from .bound_chains import verify_chains
 from .chain_walk import ChainFindings, ChainProblem
 from .error_content import error_summary, stored_message
 from .redaction import REDACTED, is_secret_name, redact_text
@@ -28,6 +29,7 @@ __all__ = [
     "redact_message",
     "redact_text",
     "stored_message",
+    "verify_chains",
     "verify_local",
     "verify_remote",
 ]

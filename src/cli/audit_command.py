@@ -1,4 +1,6 @@
-"""``toold audit``: the audit rows of the local database. Needs no running daemon."""
+"""``toold audit``: the audit rows of the local database, or of the database of the setting ``store``. Needs no running
+daemon.
+"""
 
 import csv
 import os
@@ -7,17 +9,18 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import click
 import msgspec
 
 from ..daemon.persistence.state_directory import DATABASE_FILE
 from ..protocol.daemon_address import default_state_dir
-from ..store import Archive, CallRow, ChainedRow, StoreError, open_archive
+from ..store import CallRow, CallTotals, ChainedRow, StoreError, open_archive
 from .audit_verify_command import verify
 from .console_tables import Row, print_table
 from .daemon_connection import CommandFailedError
+from .shared_store import postgres_archive, shared_store_address
 from .status_command import cell, totals_section, when
 from .terminal_output import say, say_json
 
@@ -30,7 +33,9 @@ EXPORTED: Final = ("seq", *CallRow.__struct_fields__, "mac")
 
 @click.group()
 def command() -> None:
-    """Read the audit trail in the state directory (TOOLD_STATE_DIR), with or without a running daemon."""
+    """Read the audit trail in the state directory (TOOLD_STATE_DIR) or in the database of the setting `store`, with or
+    without a running daemon.
+    """
 
 
 command.add_command(verify)
@@ -88,9 +93,24 @@ def stats(as_json: bool) -> None:
     print_table(("OUTCOME", "CALLS"), [(name, str(number)) for name, number in totals["by_outcome"].items()])
 
 
+class AuditArchive(Protocol):
+    """The audit trail in a database."""
+
+    def recent(self, limit: int) -> list[CallRow]: ...
+
+    def calls_since(self, started_at: float) -> Iterator[ChainedRow]: ...
+
+    def totals(self) -> CallTotals: ...
+
+
 @contextmanager
-def _archive() -> Iterator[Archive]:
+def _archive() -> Iterator[AuditArchive]:
+    address = shared_store_address()
     try:
+        if address is not None:
+            with postgres_archive(address) as shared:
+                yield shared
+            return
         with open_archive(default_state_dir(os.environ) / DATABASE_FILE) as archive:
             yield archive
     except StoreError as error:

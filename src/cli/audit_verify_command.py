@@ -3,8 +3,9 @@
 import asyncio
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 import click
 import msgspec
@@ -15,15 +16,17 @@ from ..audit import (
     ChainProblem,
     SupabaseReader,
     SupabaseReadError,
+    verify_chains,
     verify_local,
     verify_remote,
 )
 from ..daemon.persistence.state_directory import DATABASE_FILE, StateError, read_audit_key
 from ..protocol.daemon_address import default_state_dir
-from ..store import ChainSigner, ChainTrail, StoreError, open_archive
+from ..store import ChainSigner, ChainTrail, StoreError, chain_key, open_archive
 from .command_settings import settings_with
 from .console_tables import print_table
 from .daemon_connection import CommandFailedError
+from .shared_store import postgres_archive, shared_store_address
 from .status_command import when
 from .terminal_output import Styled, say, say_json
 
@@ -39,6 +42,7 @@ _MEANING: Final = {
     "unsent": "deleted locally by retention before they were sent",
     "refused": "refused by Supabase; stored locally until they expire",
     "dropped": "never written: the disk failed for too long, or the queue was full",
+    "bound": "states how far the chains of the other nodes had come",
     "gap": "the daemon did not shut down cleanly; its last calls may be missing",
     "forgotten": "deleted in Supabase by its retention, which is not signed",
 }
@@ -60,8 +64,14 @@ def verify(remote: bool, as_json: bool) -> None:
     """
     directory = default_state_dir(os.environ)
     try:
-        signer = ChainSigner(read_audit_key(directory))
-        findings = _verified_remote(signer, directory) if remote else _verified_local(signer, directory)
+        key = read_audit_key(directory)
+        address = shared_store_address()
+        if address is not None:
+            _verify_shared(key, address, remote=remote, as_json=as_json)
+        signer = ChainSigner(key)
+        findings = (
+            _verified_remote(signer, lambda: _trail_in(directory)) if remote else _verified_local(signer, directory)
+        )
     except (StateError, StoreError, ChainKeyError) as error:
         raise CommandFailedError(str(error)) from error
     except SupabaseReadError as error:
@@ -74,20 +84,52 @@ def verify(remote: bool, as_json: bool) -> None:
     sys.exit(not findings.intact)
 
 
+def _verify_shared(key: bytes, address: str, *, remote: bool, as_json: bool) -> NoReturn:
+    """Verifies the chains of all nodes, prints what was found, and exits."""
+    with postgres_archive(address) as archive:
+        numbers, place = archive.chains(), archive.place
+        found = {} if remote else verify_chains(key, archive)
+    if remote:
+        place = "Supabase"
+        found = {
+            number: _verified_remote(ChainSigner(chain_key(key, number)), _trail_of(address, number))
+            for number in numbers
+        }
+    intact = all(findings.intact for findings in found.values())
+    if as_json:
+        chains = [{"number": number, **msgspec.to_builtins(findings)} for number, findings in found.items()]
+        say_json(msgspec.json.encode({"intact": intact, "chains": chains}))
+    else:
+        for number, findings in found.items():
+            if number:
+                say("")
+            _print(findings, where=f"{place}, chain {number}")
+    sys.exit(not intact)
+
+
 def _verified_local(signer: ChainSigner, directory: Path) -> ChainFindings:
     with open_archive(directory / DATABASE_FILE) as archive:
         return verify_local(signer, archive.trail(), archive.chained_rows(), archive.schema_differences())
 
 
-def _verified_remote(signer: ChainSigner, directory: Path) -> ChainFindings:
+def _trail_in(directory: Path) -> ChainTrail:
+    with open_archive(directory / DATABASE_FILE) as archive:
+        return archive.trail()
+
+
+def _trail_of(address: str, number: int) -> Callable[[], ChainTrail]:
+    def trail() -> ChainTrail:
+        with postgres_archive(address) as archive:
+            return archive.trail(number)
+
+    return trail
+
+
+def _verified_remote(signer: ChainSigner, trail: Callable[[], ChainTrail]) -> ChainFindings:
     settings = settings_with({})
     url, key = settings.supabase_url, settings.supabase_service_role_key
     if url is None or key is None:
         raise click.UsageError("--remote needs TOOLD_SUPABASE_URL and TOOLD_SUPABASE_SERVICE_ROLE_KEY")
-
-    def trail() -> ChainTrail:
-        with open_archive(directory / DATABASE_FILE) as archive:
-            return archive.trail()
 
     async def read() -> ChainFindings:
         async with SupabaseReader(url, key) as reader:

@@ -16,6 +16,7 @@ from .audit_chain import (
 from .audit_trail import AuditTrail
 from .call_filter import CallFilter, CallPage
 from .call_journal import CallJournal
+from .chain_binding import ChainEnd, bound_hash, chain_key, last_bound
 from .cluster_port import ClusterPort
 from .conversation_rows import (
     ConversationCopy,
@@ -102,6 +103,7 @@ __all__ = [
     "CallRow",
     "CallStart",
     "CallTotals",
+    "ChainEnd",
     "ChainHead",
     "ChainSigner",
     "ChainTrail",
@@ -157,12 +159,15 @@ __all__ = [
     "VendorFileDeleted",
     "VendorFileUploaded",
     "boot_time",
+    "bound_hash",
     "canonical",
+    "chain_key",
     "clean",
     "day_of",
     "decision_hash",
     "find_damage",
     "is_out_of_space",
+    "last_bound",
     "may_bury",
     "microseconds",
     "open_archive",

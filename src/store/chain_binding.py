@@ -6,7 +6,7 @@ state. So each chain also states, in a signed checkpoint, how far the other chai
 
 import hashlib
 import hmac
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
@@ -45,13 +45,3 @@ def last_bound(checkpoints: Sequence[Checkpoint]) -> Checkpoint | None:
         elif checkpoint.kind in {"began", "begun again"}:
             bound = None  # it belongs to the earlier chain
     return bound
-
-
-def is_contradicted(end: ChainEnd, macs: Mapping[int, bytes]) -> bool:
-    """Whether a chain no longer has the end that another chain states. ``macs``: the macs of its rows by seq, and for
-    rows that retention removed, the mac after each checkpoint ``expired``, by its last seq.
-    """
-    if end.seq == 0:
-        return False
-    mac = macs.get(end.seq)
-    return mac is None or mac.hex() != end.mac

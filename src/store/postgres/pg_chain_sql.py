@@ -14,6 +14,8 @@ Connection = psycopg.Connection[tuple[Any, ...]]
 
 _CHECKPOINT: Final = "number, kind, first_seq, last_seq, calls, since, until, mac_before, mac_after, mac"
 _HEAD: Final = "chain, last_seq, last_mac, checkpoints, at, closed, mac"
+_LOCK: Final = 0x746F6F6C63
+"""The key of the advisory lock of whoever adopts a chain, or changes chains that no node extends."""
 _FREE: Final = "NOT EXISTS (SELECT FROM node WHERE node.epoch = chain.holder AND node.state <> 'dead')"
 """No node extends the chain."""
 
@@ -87,23 +89,20 @@ def records_of(chain: ChainExtension) -> PgChainRecords:
     return chain.records
 
 
-def adopt(connection: Connection, epoch: str) -> int | None:
-    """Makes a node the holder of the first chain that no node extends, within the transaction that inserts the node or
-    a later one. Returns its number; None if all chains have nodes.
+def adopt(connection: Connection, epoch: str) -> tuple[int, bool]:
+    """Makes a node the holder of the first chain that no node extends, in the transaction that begins with this. Until
+    it ends, no other node adopts one. Returns the chain's number, and whether it is new: the caller inserts it then.
     """
+    connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
     row = connection.execute(
         f"UPDATE chain SET holder = %s WHERE number = (SELECT number FROM chain WHERE {_FREE} "
-        "ORDER BY number LIMIT 1 FOR UPDATE SKIP LOCKED) RETURNING number",
+        "ORDER BY number LIMIT 1) RETURNING number",
         (epoch,),
     ).fetchone()
-    return None if row is None else int(row[0])
-
-
-def next_number(connection: Connection) -> int:
-    """Returns the number for a new chain. Other nodes that make one wait until this transaction ends."""
-    connection.execute("LOCK TABLE chain IN SHARE ROW EXCLUSIVE MODE")
+    if row is not None:
+        return int(row[0]), False
     (number,) = connection.execute("SELECT coalesce(max(number), -1) + 1 FROM chain").fetchone() or (0,)
-    return int(number)
+    return int(number), True
 
 
 def set_holder(connection: Connection, number: int, epoch: str | None) -> None:
@@ -112,9 +111,13 @@ def set_holder(connection: Connection, number: int, epoch: str | None) -> None:
 
 
 def lock_free(connection: Connection) -> list[int]:
-    """Locks the chains that no node extends, until the transaction ends; returns their numbers."""
-    rows = connection.execute(f"SELECT number FROM chain WHERE {_FREE} ORDER BY number FOR UPDATE SKIP LOCKED")
-    return [number for (number,) in rows]
+    """Returns the numbers of the chains that no node extends; until the transaction ends, no node adopts one. None if
+    another transaction has this lock.
+    """
+    (locked,) = connection.execute("SELECT pg_try_advisory_xact_lock(%s)", (_LOCK,)).fetchone() or (False,)
+    if not locked:
+        return []
+    return [number for (number,) in connection.execute(f"SELECT number FROM chain WHERE {_FREE} ORDER BY number")]
 
 
 def numbers(connection: Connection) -> list[int]:
@@ -199,6 +202,12 @@ def binding(connection: Connection, number: int) -> list[ChainEnd] | None:
         return None if row is None else msgspec.json.decode(row[0], type=list[ChainEnd])
     except msgspec.MsgspecError:
         return None
+
+
+def mac_at(connection: Connection, number: int, seq: int) -> bytes | None:
+    """Returns the mac of a row of a chain; None if there is no such row."""
+    row = connection.execute("SELECT mac FROM call WHERE chain = %s AND seq = %s", (number, seq)).fetchone()
+    return None if row is None else row[0]
 
 
 def _checkpoint(fields: Iterable[Any]) -> Checkpoint:

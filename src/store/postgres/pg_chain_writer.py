@@ -65,16 +65,15 @@ class PostgresChainWriter:
         Raises:
             psycopg.Error: roll the transaction back.
         """
-        number = pg_chain_sql.adopt(connection, epoch)
-        chain = self._new(connection) if number is None else self._continued(connection, number)
+        number, is_new = pg_chain_sql.adopt(connection, epoch)
+        chain = self._new(connection, number) if is_new else self._continued(connection, number)
         self._number = pg_chain_sql.number_of(chain)
         self._head, self._bound = None, []
         self.seal(chain)
         pg_chain_sql.set_holder(connection, self._number, epoch)
         self.committed(chain)
 
-    def _new(self, connection: Connection) -> ChainExtension:
-        number = pg_chain_sql.next_number(connection)
+    def _new(self, connection: Connection, number: int) -> ChainExtension:
         return begin_chain(PgChainRecords(connection, number), self.signer(number), 0, expects_chain=False)
 
     def _continued(self, connection: Connection, number: int) -> ChainExtension:
