@@ -1,6 +1,6 @@
 """Several audit chains in one database: the key of each, and checkpoints that bind a chain to the ends of the others.
 
-A chain shows that none of its own rows is missing, but not that the whole chain is missing, or was reset to an earlier
+A chain shows that none of its rows is missing, but not that the whole chain is missing, or was reset to an earlier
 state. So each chain also states, in a signed checkpoint, how far the other chains had come. Pure.
 """
 

@@ -119,7 +119,7 @@ class ConversationUpdate(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ConversationReleased(NamedTuple):
-    """No call of this node uses the conversation any more."""
+    """This node no longer uses the conversation."""
 
     id: str
 

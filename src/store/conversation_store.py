@@ -49,7 +49,7 @@ class ConversationStore:
         try:
             return await asyncio.shield(claiming)
         except asyncio.CancelledError:
-            # What nobody waits for any more may still be claimed.
+            # The conversation may still be claimed, although the caller no longer waits for it.
             claiming.add_done_callback(lambda done: self._release_if_claimed(conversation_id, done))
             raise
 

@@ -15,7 +15,7 @@ Connection = psycopg.Connection[tuple[Any, ...]]
 _CHECKPOINT: Final = "number, kind, first_seq, last_seq, calls, since, until, mac_before, mac_after, mac"
 _HEAD: Final = "chain, last_seq, last_mac, checkpoints, at, closed, mac"
 _LOCK: Final = 0x746F6F6C63
-"""The key of the advisory lock of whoever adopts a chain, or changes chains that no node extends."""
+"""The key of the advisory lock of a node that adopts a chain, or changes chains that no node extends."""
 _FREE: Final = "NOT EXISTS (SELECT FROM node WHERE node.epoch = chain.holder AND node.state <> 'dead')"
 """No node extends the chain."""
 

@@ -1,6 +1,6 @@
 """Deletes data beyond the retention on PostgreSQL, a slice at a time.
 
-Each node deletes the audit rows of its own chain, because only their signer may remove them. Everything else, and the
+Each node deletes the audit rows of its chain, because only their signer may remove them. Everything else, and the
 chains that no node extends, are cleaned by one node at a time. No statement waits for a row that another node's commit
 has changed.
 """

@@ -44,7 +44,7 @@ WHERE deleted_at IS NULL AND number <> %(but)s AND principal = (
 
 
 class PostgresResults:
-    """``ResultStorage`` on PostgreSQL, with a connection of its own, which it opens when it is needed.
+    """``ResultStorage`` on PostgreSQL, with a separate connection, which it opens when it is needed.
 
     ``connect`` raises StoreError if the database cannot be reached.
     """

@@ -205,7 +205,8 @@ async def test_a_commit_whose_answer_was_lost_is_in_the_chain_once(
     """A group that had been committed before the connection was lost is neither written again nor missing."""
     store = postgres_database.node("e1")
     await record(store, row(id="a"))
-    commit, lost = PostgresCommitter._committed, []
+    commit = PostgresCommitter._committed
+    lost: list[bool] = []
 
     def lose_once(self: PostgresCommitter, *arguments: object) -> None:
         if not lost:
