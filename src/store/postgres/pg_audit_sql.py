@@ -94,11 +94,24 @@ def stored_values(columns: Iterable[Any]) -> Values:
     return tuple(text_of(value) if isinstance(value, str) else value for value in columns)
 
 
-def delete_expired(
-    connection: Connection, chain: ChainExtension, *, before: float, now: float, max_bytes: float
-) -> int:
-    """Deletes the oldest rows of a chain, at most ``SLICE``: those started before a Unix time, and as many as needed
-    for the rest to fit in ``max_bytes``. Only the beginning of the chain is removed: an old row stays while a newer one
+def excess_of(connection: Connection, chain: int, excess: int) -> int:
+    """Returns how many bytes the rows of a chain have among the oldest rows of all chains, which take ``excess`` bytes
+    or are ``2 * SLICE`` rows.
+    """
+    if excess <= 0:
+        return 0
+    own = 0
+    for owner, size in connection.execute("SELECT chain, bytes FROM call ORDER BY number LIMIT %s", (2 * SLICE,)):
+        own += size if owner == chain else 0
+        excess -= size
+        if excess <= 0:
+            break
+    return own
+
+
+def delete_expired(connection: Connection, chain: ChainExtension, *, before: float, now: float, excess: int) -> int:
+    """Deletes the oldest rows of a chain, at most ``SLICE``: those started before a Unix time, and as many as take
+    ``excess`` bytes. Only the beginning of the chain is removed: an old row stays while a newer one
     precedes it.
 
     Returns the number of deleted rows; fewer than ``SLICE`` means that nothing more has to go.
@@ -115,7 +128,6 @@ def delete_expired(
         ).fetchone()
         first = found[0] if found else None
     begins_old = first is not None and first < before
-    excess = stored_bytes(connection, number) - max_bytes
     seqs: list[int] = []
     freed = 0
     for seq, started_at, size in oldest:
@@ -133,11 +145,9 @@ def delete_expired(
     return len(seqs)
 
 
-def stored_bytes(connection: Connection, chain: int | None = None) -> int:
-    """Returns about how much space the rows of a chain take, or those of all chains."""
-    (total,) = connection.execute(
-        "SELECT coalesce(sum(stored), 0) FROM chain WHERE %s::int2 IS NULL OR number = %s", (chain, chain)
-    ).fetchone() or (0,)
+def stored_bytes(connection: Connection) -> int:
+    """Returns about how much space all rows take."""
+    (total,) = connection.execute("SELECT coalesce(sum(stored), 0) FROM chain").fetchone() or (0,)
     return int(total)
 
 

@@ -54,14 +54,16 @@ def enforce_retention(
 def _delete_audit_rows(
     connection: Connection, chain: ChainExtension, retention: Retention, *, now: float, total: int
 ) -> int:
-    """Deletes expired rows of one chain. What all chains take beyond the limit, each gives up by its share."""
-    own = pg_audit_sql.stored_bytes(connection, pg_chain_sql.number_of(chain))
+    """Deletes expired rows of one chain: those beyond the age, and its part of the oldest rows of all chains that take
+    more than the limit. The nodes that extend the other chains delete theirs.
+    """
+    number = pg_chain_sql.number_of(chain)
     return pg_audit_sql.delete_expired(
         connection,
         chain,
         before=now - retention.days * 86400,
         now=now,
-        max_bytes=retention.bytes * own / total if total else 0,
+        excess=pg_audit_sql.excess_of(connection, number, total - retention.bytes),
     )
 
 

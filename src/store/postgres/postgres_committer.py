@@ -66,8 +66,8 @@ _AWAITED: Final = (
 RETENTION_EVERY_S: Final = 3600.0
 RETENTION_TRIGGER_RATIO: Final = 17 / 16
 """The share of the audit rows' size limit beyond which retention runs before the hour is over."""
-CHECKED_ROWS: Final = 1000
-"""After how many of this node's rows the size of all rows is checked."""
+CHECKED_EVERY_S: Final = 60.0
+"""How often the size of all rows is checked."""
 _DATA_ERRORS: Final = (psycopg.DataError, psycopg.IntegrityError, psycopg.ProgrammingError, psycopg.NotSupportedError)
 """Errors of one entry, with which a later attempt fails too."""
 
@@ -104,7 +104,7 @@ class PostgresCommitter(GroupCommitter):
         self._name = node_name
         self._key_name = ChainSigner(key).chain
         self._chain_writer = PostgresChainWriter(key)
-        self._checked_rows = 0  # of ``rows_written``, when the size of all rows was checked last
+        self._size_check_due = 0.0  # when the size of all rows is checked next, in ``time.monotonic`` seconds
         self._number = 0  # of the last commit
         self._sent: list[CommitItem] = []  # sent under the next number; whether it was committed is unknown
         self._sent_at = boot_time()
@@ -438,8 +438,8 @@ class PostgresCommitter(GroupCommitter):
         """Deletes a slice of expired data if retention is due: at the start, every hour, and when the audit rows have
         outgrown their limit.
         """
-        if self.rows_written - self._checked_rows >= CHECKED_ROWS:
-            self._checked_rows = self.rows_written
+        if time.monotonic() >= self._size_check_due:
+            self._size_check_due = time.monotonic() + CHECKED_EVERY_S
             if pg_audit_sql.stored_bytes(connection) > RETENTION_TRIGGER_RATIO * self.retention.bytes:
                 self.retention_due = 0.0
         if self._ended is None and time.monotonic() >= self.retention_due:

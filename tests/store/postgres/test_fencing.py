@@ -62,7 +62,7 @@ async def test_a_node_is_buried_once_its_lease_has_ended(
     open_node: OpenNode, postgres_database: PostgresDatabase
 ) -> None:
     """Without a suspicion; the database's clock decides."""
-    open_node("stopped")
+    await open_node("stopped").flush()  # it has deleted what has expired: a commit would renew its lease
     other = open_node("other")
     assert not await bury(other, "stopped", unreachable=False)
     postgres_database.sql("UPDATE node SET until = clock_timestamp() - interval '1 ms' WHERE epoch = 'stopped'")

@@ -185,10 +185,11 @@ async def test_retention_cleans_chains_without_a_node(postgres_database: Postgre
 
 
 async def test_the_size_limit_is_that_of_all_chains(postgres_database: PostgresDatabase, row: MakeRow) -> None:
-    """What all rows take beyond the limit is deleted from each chain by its share."""
+    """Beyond the limit of all rows, the oldest of all nodes are deleted, each by the node that extends its chain."""
     first, second = postgres_database.node("e1"), postgres_database.node("e2")
-    for store, prefix in ((first, "a"), (second, "b")):
-        await record(store, *(row(id=f"{prefix}{number}", message="x" * 10_000) for number in range(6)))
+    for number in range(6):
+        await record(first, row(id=f"a{number}", message="x" * 10_000))
+        await record(second, row(id=f"b{number}", message="x" * 10_000))
     for store in (first, second):
         store.apply(lambda _: None, Retention(bytes=65_000))
     while len(rows := await first.audit.recent(20)) > 6:
