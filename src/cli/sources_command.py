@@ -1,6 +1,7 @@
 """``toold sources``: lists, checks, approves, adds and removes tool sources."""
 
 import asyncio
+import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -22,6 +23,8 @@ from .sources_login_command import login, logout
 from .status_command import cell
 from .terminal_output import say, say_json
 
+_VERSION_CHARS: Final = 12
+"""The characters of a version's hash that are shown."""
 HEADERS: Final[Row] = ("SOURCE", "TYPE", "STATE", "TOOLS", "REPAIRED", "OMITTED", "QUARANTINED", "PROBLEM")
 
 
@@ -88,18 +91,45 @@ def check(name: str | None, config: str | None, as_json: bool) -> None:
     sys.exit(any(report["problem"] is not None for report in checked.values()))
 
 
+@command.command(short_help="Show what has changed of quarantined tools.")
+@click.argument("name", shell_complete=complete_source)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON array.")
+def review(name: str, as_json: bool) -> None:
+    """Show the quarantined tools and prompts of NAME, as the running daemon has them: what has changed, and the command
+    that approves each.
+    """
+    quarantined = operator_request("GET", f"/sources/{quote(name, safe='')}/quarantined")["quarantined"]
+    if as_json:
+        say_json(msgspec.json.encode(quarantined))
+        return
+    if not quarantined:
+        say(f"{name}: nothing is quarantined")
+    for each in quarantined:
+        version = each["digest"][:_VERSION_CHARS]
+        _print_quarantined(
+            name, {"where": each["name"], "what": each["reason"], "version": version, "diff": each["diff"]}
+        )
+        say(f"  toold sources approve {name} {shlex.quote(each['name'])}={version}")
+
+
 @command.command(short_help="Approve quarantined tools of a source.")
 @click.argument("name", shell_complete=complete_source)
-@click.argument("tool", required=False)
-def approve(name: str, tool: str | None) -> None:
-    """Approve the quarantined TOOL of the MCP server or agent NAME, or all its quarantined tools.
+@click.argument("versions", nargs=-1, required=True, metavar="TOOL=VERSION...")
+def approve(name: str, versions: Sequence[str]) -> None:
+    """Approve quarantined tools or prompts of the MCP server or agent NAME, each with the version that you have seen.
 
-    Tools are quarantined when they are new or have changed. `toold sources check NAME` shows the changes. This
-    approves the definition that the running daemon has now.
+    Tools are quarantined when they are new or have changed. `toold sources review NAME` shows the changes and the
+    versions. A tool that has changed again since has another version, and is refused.
     """
-    query = {} if tool is None else {"tool": tool}
-    for approved in operator_request("POST", f"/sources/{quote(name, safe='')}/approve", **query)["approved"]:
-        say(f"{name}: approved {approved}")
+    for word in versions:
+        tool, separator, version = word.rpartition("=")
+        if not separator or not tool or not version:
+            raise click.UsageError(
+                f"{word!r} must be TOOL=VERSION; `toold sources review {name}` shows the changes and the versions"
+            )
+        answer = operator_request("POST", f"/sources/{quote(name, safe='')}/approve", tool=tool, version=version)
+        for approved in answer["approved"]:
+            say(f"{name}: approved {approved}")
 
 
 command.add_command(add)
@@ -139,16 +169,23 @@ async def _check(sources: Mapping[str, Any], state_dir: Path) -> dict[str, dict[
     return {name: msgspec.to_builtins(report) for name, report in checked.items()}
 
 
+def _print_quarantined(source: str, note: Mapping[str, Any]) -> None:
+    say(f"{source}: quarantined: {note['where']}: {note['what']} (version {note['version']})")
+    for line in note["diff"].splitlines():
+        say(f"  {line}")
+
+
 def _print(source: str, report: Mapping[str, Any]) -> None:
     if report["problem"] is not None:
         say(f"{source}: {report['problem'].removeprefix(f'{source}: ')}")
         return
-    for kind in ("quarantined", "omitted", "repaired"):
+    for note in report["notes"]:
+        if note["kind"] == "quarantined":
+            _print_quarantined(source, note)
+    for kind in ("omitted", "repaired"):
         for note in report["notes"]:
             if note["kind"] == kind:
                 say(f"{source}: {kind}: {note['where']}: {note['what']}")
-                for line in note["diff"].splitlines():
-                    say(f"  {line}")
     for missing in report["missing_secrets"]:
         say(f"{source}: {missing}; calls that need it fail")
     for server in report["refused_servers"]:

@@ -176,6 +176,7 @@ class Daemon:
             hooks=self.call_hooks,
             traces=self.traces.recorder if self.traces else None,
         )
+        self.router.on_listing = self.sources.look_again
         resource = settings_mapping.resource(settings)
         self._has_oauth, self._has_auth = resource is not None, settings.auth
         own = self._own_token = (settings.token or state.load_or_create_token()) if settings.auth else None

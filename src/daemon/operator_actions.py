@@ -146,9 +146,13 @@ class OperatorActions:
                 return known.good.agent.model_dump(mode="json")
         raise NotFoundError(f"No agent {name[:80]!r} of the registry is hosted; `toold agents list` lists them.")
 
-    async def approve(self, source: str, tool: str | None, digest: str = "") -> dict[str, Any]:
-        """Approve a source's quarantined tool, or all of them, as they are now: ``approved`` has their names.
-        ``digest``: only the version whose hash begins with it.
+    async def quarantined(self, source: str) -> dict[str, Any]:
+        """``quarantined``: the versions of a source's tools and prompts that wait for approval."""
+        return {"quarantined": msgspec.to_builtins(list(self._sources.waiting(source)))}
+
+    async def approve(self, source: str, tool: str, digest: str) -> dict[str, Any]:
+        """Approve a source's quarantined tool in the version whose hash begins with ``digest``: ``approved`` has its
+        name.
 
         Raises:
             NotFoundError: there is no such source, or no such quarantined tool.

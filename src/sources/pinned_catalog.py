@@ -7,10 +7,11 @@ import asyncio
 from collections.abc import Callable, Container, Sequence
 from pathlib import Path
 
+from ..protocol.error_codes import PermissionDeniedError
 from ..tools import in_tool_thread
 from .tool_naming import ToolNaming
 from .tool_pins import PinComparison, PinFile, Pins, approved_pins
-from .upstream_catalog import UpstreamCatalog, build_catalog, prepare
+from .upstream_catalog import UpstreamCatalog, build_catalog, prepare, withheld_reason
 from .upstream_definition import UpstreamListing
 
 
@@ -48,6 +49,16 @@ class PinnedCatalog:
         """Whether there are pins in memory."""
         return self._pins is not None
 
+    def refuse_withheld(self, tool: str) -> None:
+        """Checks the server's tool of this name before a call of it.
+
+        Raises:
+            PermissionDeniedError: it is quarantined.
+        """
+        for comparison in self.latest.in_quarantine:
+            if comparison.definition.name == tool:
+                raise PermissionDeniedError.content_free(str(withheld_reason(self._source, comparison)))
+
     async def restore(self) -> bool:
         """Makes the catalog of the pinned tools. Returns False if there are none.
 
@@ -71,7 +82,7 @@ class PinnedCatalog:
 
     def accept_changes(self) -> Sequence[PinComparison]:
         """Takes all quarantined tools out of quarantine, and returns them; ``save`` pins them."""
-        changed = self.latest.select_quarantined(None)
+        changed = self.latest.in_quarantine
         if changed:
             self._accepted = approved_pins(self._pins, changed)
             self.latest = self.latest.compared_with(self._accepted, self._taken())

@@ -20,7 +20,9 @@ class SourceNote:
     """The operation, such as ``GET /contacts/{id}``, or another place in the document."""
     what: str
     diff: str = ""
-    """What has changed of a quarantined tool: lines with ``-`` and ``+``."""
+    """What has changed of a quarantined tool: lines with ``-`` and ``+``. All of a new one's lines have ``+``."""
+    version: str = ""
+    """The beginning of the hash of a quarantined tool's definition, by which it is approved."""
 
     def __post_init__(self) -> None:
         """Makes both texts terminal-safe, since they quote the document or the server."""
@@ -149,13 +151,22 @@ class Quarantine(Protocol):
         """The versions that wait for approval."""
         ...
 
-    def approve(self, tool: str | None, digest: str = "") -> Sequence[str]:
-        """Pins this tool, or all quarantined tools, as they are now; returns their names. ``digest``: only the version
-        whose hash begins with it.
+    def approve(self, tool: str, digest: str) -> Sequence[str]:
+        """Pins the quarantined tool of this name, if its version's hash begins with ``digest``. Returns its name, or
+        nothing.
 
         Raises:
             PinError: the pins cannot be written.
         """
+        ...
+
+
+@runtime_checkable
+class LooksAgain(Protocol):
+    """A source whose tools may change without an announcement."""
+
+    def look_again(self) -> None:
+        """Reads the tools again soon, in the background: a client is listing them."""
         ...
 
 

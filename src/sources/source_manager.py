@@ -10,10 +10,11 @@ import structlog
 from ..protocol.name_suggestions import close_names, did_you_mean
 from ..tools import Tool
 from .cached_tools import with_cache
-from .source import Quarantine, QuarantinedVersion, Source, SourceNote
+from .source import LooksAgain, Quarantine, QuarantinedVersion, Source, SourceNote
 from .source_content import ContentSource, OffersContent
 from .source_secrets import unavailable_secrets
 from .source_settings import CachedSettings, SourceSettings
+from .upstream_definition import VERSION_CHARS
 
 RESTART_S: Final = 5.0
 """Delay before a source that raised an unexpected exception is restarted."""
@@ -205,37 +206,48 @@ class SourceManager:
         for managed in (*self._active.values(), *self._pending.values()):
             managed.source.refresh()
 
+    def look_again(self) -> None:
+        """A client lists tools: sources that may have changed without an announcement are read again soon."""
+        for managed in self._active.values():
+            source: object = managed.source
+            if isinstance(source, LooksAgain):
+                source.look_again()
+
     def waiting(self, name: str) -> Sequence[QuarantinedVersion]:
         """The versions of a source's tools and prompts that wait for approval."""
         source: object = self._active[name].source if name in self._active else None
         return source.waiting if isinstance(source, Quarantine) else ()
 
-    def approve(self, name: str, tool: str | None, digest: str = "") -> Sequence[str]:
-        """Approves a quarantined tool of a source, or all of them; returns their names. ``digest``: only the version
-        whose hash begins with it, which the operator has seen.
+    def approve(self, name: str, tool: str, digest: str) -> Sequence[str]:
+        """Approves a quarantined tool of a source, in the version that the operator has seen: its hash begins with
+        ``digest``, of ``VERSION_CHARS`` or more. Returns the tool's name.
 
         Raises:
             LookupError: the source does not exist, or has no such quarantined tool or version.
             PinError: the pins cannot be written.
         """
         source: object = self._active[name].source if name in self._active else None
-        names = source.approve(tool, digest) if isinstance(source, Quarantine) else ()
+        seen = len(digest) >= VERSION_CHARS
+        names = source.approve(tool, digest) if isinstance(source, Quarantine) and seen else ()
         if not names:
             raise LookupError(self._nothing_to_approve(name, tool, digest))
         return names
 
-    def _nothing_to_approve(self, name: str, tool: str | None, digest: str) -> str:
+    def _nothing_to_approve(self, name: str, tool: str, digest: str) -> str:
         if name not in self._active:
             hint = (
                 did_you_mean(close_names(name, self._active, n=1)) or f"configured: {', '.join(self._active) or 'none'}"
             )
             return f"no source {name[:80]!r}; {hint}"
-        source: object = self._active[name].source
-        waiting = source.quarantined if isinstance(source, Quarantine) else ()
-        if digest and tool in waiting:
-            return f"{tool} of the source {name} has changed since; look at the new version"
-        which = "tools" if tool is None else f"tool {tool[:80]!r}"
-        return f"source {name} has no quarantined {which}; quarantined: {', '.join(waiting) or 'none'}"
+        waiting = self.waiting(name)
+        versions = [version.digest[:VERSION_CHARS] for version in waiting if version.name == tool]
+        if versions:
+            return (
+                f"{tool[:80]!r} of source {name} has changed since: it has the version {versions[0]}, not "
+                f"{digest[:VERSION_CHARS]!r}; look at it (`toold sources review {name}`)"
+            )
+        listed = ", ".join(version.name for version in waiting) or "none"
+        return f"source {name} has no quarantined tool {tool[:80]!r}; quarantined: {listed}"
 
     async def loaded(self) -> None:
         """Returns once each source has tools or has failed."""

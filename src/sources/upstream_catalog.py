@@ -57,8 +57,8 @@ class UpstreamCatalog:
                 )
             if comparison.quarantine_reason is not None:
                 before, now = comparison.pinned, comparison.definition
-                diff = "" if before is None else definition_diff(before, now)
-                notes.append(SourceNote("quarantined", now.name, comparison.quarantine_reason, diff))
+                diff = definition_diff(before or UpstreamDefinition(now.name), now)
+                notes.append(SourceNote("quarantined", now.name, comparison.quarantine_reason, diff, now.version))
         return notes
 
     @property
@@ -81,16 +81,18 @@ class UpstreamCatalog:
                 )
         return versions
 
-    def select_quarantined(self, tool: str | None, digest: str = "") -> list[PinComparison]:
-        """Returns the quarantined tool of this served or upstream name, or all quarantined tools; of these, the ones
-        whose digest begins with ``digest``.
-        """
+    @property
+    def in_quarantine(self) -> list[PinComparison]:
+        """The quarantined tools, compared with their pins."""
+        return [comparison for comparison in self.comparisons if comparison.quarantine_reason is not None]
+
+    def select_quarantined(self, tool: str, digest: str) -> list[PinComparison]:
+        """Returns the quarantined tool of this served or upstream name, if its digest begins with ``digest``."""
         return [
             comparison
-            for comparison in self.comparisons
-            if comparison.quarantine_reason is not None
-            and tool in {None, comparison.definition.name, comparison.served}
-            and (not digest or comparison.definition.digest.startswith(digest))
+            for comparison in self.in_quarantine
+            if tool in {comparison.definition.name, comparison.served}
+            and comparison.definition.digest.startswith(digest)
         ]
 
     def compared_with(self, pins: Pins | None, taken: Container[str]) -> "UpstreamCatalog":
@@ -185,6 +187,5 @@ def withheld_reason(source: str, comparison: PinComparison) -> str | None:
         return None
     return (
         f"The tool {comparison.served!r} {comparison.quarantine_reason} since the tools of {source} were pinned; it is "
-        f"quarantined until the operator approves it (`toold sources check {source}`, "
-        f"`toold sources approve {source} {comparison.served}`)."
+        f"quarantined until the operator approves it (`toold sources review {source}`)."
     )

@@ -20,6 +20,9 @@ _DIFF_LINES: Final = 400
 """The lines of each definition that are compared, since comparing takes the square of their number."""
 _DIFF_CHARS: Final = 20_000
 
+VERSION_CHARS: Final = 12
+"""The characters of a definition's hash that operators repeat; 48 bits, which a server cannot match by chance."""
+
 _HINTS: Final = Annotations(read_only_hint=False, destructive_hint=True, idempotent_hint=False, open_world_hint=True)
 """MCP's defaults for tools without annotations."""
 
@@ -44,6 +47,11 @@ class UpstreamDefinition(msgspec.Struct, frozen=True, omit_defaults=True):
         """The SHA-256 of what is compared, independent of key order."""
         compared = msgspec.structs.replace(self, shown={})
         return hashlib.sha256(msgspec.json.encode(compared, order="deterministic")).hexdigest()
+
+    @property
+    def version(self) -> str:
+        """The beginning of ``digest``."""
+        return self.digest[:VERSION_CHARS]
 
     @property
     def annotations(self) -> Annotations:

@@ -266,6 +266,11 @@ class ToolContext(Protocol):
         """The kinds of questions that the client of this call, or of the call around it, answers."""
         ...
 
+    @property
+    def declared_kinds(self) -> tuple[str, ...]:
+        """The same, to declare it to a server. A result can still be cached: the cache keeps results by them."""
+        ...
+
     async def elicit(self, message: str, form: type[FormT], *, name: str = "") -> FormT | None:
         """Ask the person behind the client to fill in a form: a pydantic model whose fields are texts, numbers,
         booleans, and choices (``Literal`` of texts, or a list of it). None: the person declined.

@@ -220,7 +220,7 @@ async def test_stubs_of_an_unknown_toolset_are_refused(operations: OperatorActio
 async def test_approving_a_tool_that_is_not_quarantined_is_refused(operations: OperatorActions) -> None:
     """The message lists the toolsets."""
     with pytest.raises(NotFoundError, match="no source 'files'; configured: none"):
-        await operations.approve("files", None)
+        await operations.approve("files", "read", "v1")
 
 
 async def test_the_settings_come_with_the_problems_in_full(daemon: Daemon, operations: OperatorActions) -> None:

@@ -109,6 +109,10 @@ class Context:
     def answered_kinds(self) -> tuple[str, ...]:
         return ()
 
+    @property
+    def declared_kinds(self) -> tuple[str, ...]:
+        return self.answered_kinds
+
     async def call_hidden(self, *_: Any, **__: Any) -> Any:
         raise NotImplementedError
 

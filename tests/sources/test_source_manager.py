@@ -220,38 +220,35 @@ class QuarantiningSource(ScriptedSource):
     @property
     def waiting(self) -> Sequence[QuarantinedVersion]:
         return [
-            QuarantinedVersion("tool", name, "is new", f"+{name}", f"hash of {name}", "") for name in self.quarantined
+            QuarantinedVersion("tool", name, "is new", f"+{name}", f"the hash of {name}", "")
+            for name in self.quarantined
         ]
 
-    def approve(self, tool: str | None, digest: str = "") -> Sequence[str]:
-        return [
-            version.name
-            for version in self.waiting
-            if tool in {None, version.name} and version.digest.startswith(digest)
-        ]
+    def approve(self, tool: str, digest: str) -> Sequence[str]:
+        return [version.name for version in self.waiting if tool == version.name and version.digest.startswith(digest)]
 
 
 async def test_a_quarantined_tool_is_approved_by_its_source() -> None:
-    """The error for another tool lists the quarantined ones."""
+    """By the version that the operator has seen; the error for another tool lists the quarantined ones."""
     manager = SourceManager(lambda name, _: QuarantiningSource(name, ""), lambda: None)
     manager.apply(settings(s="/a"))
-    assert manager.approve("s", None) == ["new", "other"]
-    assert manager.approve("s", "new") == ["new"]
+    assert manager.approve("s", "new", "the hash of new") == ["new"]
+    assert manager.approve("s", "new", "the hash of n") == ["new"]
+    for unseen in ("", "the hash", "the hash of an earlier one"):
+        with pytest.raises(LookupError, match=f"it has the version the hash of , not '{unseen[:12]}'"):
+            manager.approve("s", "new", unseen)
     with pytest.raises(LookupError, match="source s has no quarantined tool 'nwe'; quarantined: new, other"):
-        manager.approve("s", "nwe")
-    assert manager.approve("s", "new", "hash of n") == ["new"]
-    with pytest.raises(LookupError, match="new of the source s has changed since; look at the new version"):
-        manager.approve("s", "new", "hash of an earlier one")
+        manager.approve("s", "nwe", "the hash of new")
     with pytest.raises(LookupError, match="no source 'x'; configured: s"):
-        manager.approve("x", None)
+        manager.approve("x", "new", "the hash of new")
     await manager.close()
 
 
 async def test_a_source_without_a_quarantine_has_nothing_to_approve(harness: Harness) -> None:
     """Such as an OpenAPI source."""
     await harness.apply(crm="/a")
-    with pytest.raises(LookupError, match="source crm has no quarantined tools; quarantined: none"):
-        harness.manager.approve("crm", None)
+    with pytest.raises(LookupError, match="source crm has no quarantined tool 'x'; quarantined: none"):
+        harness.manager.approve("crm", "x", "the hash of x")
 
 
 async def test_restored_tools_are_listed_before_their_source_is_ready(harness: Harness) -> None:

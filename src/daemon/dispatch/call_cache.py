@@ -22,6 +22,7 @@ from ...tools import CredentialLookup, Tool, ToolRegistry
 from ..off_loop import off_loop
 from . import call_outcome
 from .call_phase import JournalRecord
+from .client_questions import root_of
 from .running_call import RunningCall
 
 MAX_CACHE_BYTES: Final = 64 * 1024**2
@@ -171,7 +172,9 @@ class CallCache:
             arguments = arguments_digest(call.current_arguments or {})
         else:
             arguments = call.request.arguments_hash or arguments_digest(call.request.arguments)
-        parts = [call.tool.source, call.tool.name, arguments.hex(), *values]
+        # Servers learn what the client answers (decision 125), and may answer clients that answer more otherwise.
+        answers = sorted(root_of(call).request.answers)
+        parts = [call.tool.source, call.tool.name, arguments.hex(), answers, *values]
         return hashlib.blake2b(msgspec.json.encode(parts), digest_size=32).digest()
 
     def _delete(self, condition: Callable[[_CachedResult], bool]) -> None:

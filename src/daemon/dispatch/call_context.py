@@ -297,6 +297,10 @@ class CallContext:
     @property
     def answered_kinds(self) -> tuple[str, ...]:
         self._call.asked_client = True
+        return self.declared_kinds
+
+    @property
+    def declared_kinds(self) -> tuple[str, ...]:
         return root_of(self._call).request.answers
 
     async def call_hidden(

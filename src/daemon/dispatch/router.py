@@ -74,6 +74,8 @@ class Router:
     ) -> None:
         self.catalog = catalog
         """The tools of each toolset. It can be replaced at any time; running calls keep their tool."""
+        self.on_listing: Callable[[], None] = lambda: None
+        """Called by transports when a client lists the tools."""
         self.limiters = limiters
         self.limits = limits
         self.permits = permits

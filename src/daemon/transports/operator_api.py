@@ -68,7 +68,9 @@ class OperatorPort(Protocol):
 
     async def registered_agent(self, name: str) -> dict[str, Any]: ...
 
-    async def approve(self, source: str, tool: str | None) -> dict[str, Any]: ...
+    async def quarantined(self, source: str) -> dict[str, Any]: ...
+
+    async def approve(self, source: str, tool: str, version: str) -> dict[str, Any]: ...
 
     async def ui_link(self) -> dict[str, Any]: ...
 
@@ -88,7 +90,11 @@ def operator_app(operations: OperatorPort, *, authenticate: Authenticate, host: 
         return await operations.registered_agent(request.path_params["name"])
 
     async def approve(request: Request) -> dict[str, Any]:
-        return await operations.approve(request.path_params["source"], request.query_params.get("tool"))
+        query = request.query_params
+        return await operations.approve(request.path_params["source"], query.get("tool", ""), query.get("version", ""))
+
+    async def quarantined(request: Request) -> dict[str, Any]:
+        return await operations.quarantined(request.path_params["source"])
 
     async def stubs(request: Request) -> dict[str, Any]:
         return await operations.stubs(request.path_params["toolset"])
@@ -99,6 +105,7 @@ def operator_app(operations: OperatorPort, *, authenticate: Authenticate, host: 
         Route("/sources", _answer(_plain(operations.sources))),
         Route("/registry", _answer(_plain(operations.registry))),
         Route("/registry/{name}", _answer(registered_agent)),
+        Route("/sources/{source}/quarantined", _answer(quarantined)),
         Route("/sources/{source}/approve", _answer(approve), methods=["POST"]),
         *_sign_in_routes(operations.sign_ins),
         Route("/stubs/{toolset}", _answer(stubs)),

@@ -230,6 +230,7 @@ class WebSocketConnection:
             case Acknowledge():
                 self._router.acknowledge(self._session, frame.request_ids)
             case ListTools():
+                self._router.on_listing()
                 tools = self._tools
                 await self._send(ListToolsRes(tools.infos, tools.rev, *both_ids(frame)))
             case Ping():

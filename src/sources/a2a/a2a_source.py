@@ -106,8 +106,8 @@ class A2ASource:
         """The versions that wait for approval."""
         return self._catalog.latest.waiting("tool")
 
-    def approve(self, tool: str | None, digest: str = "") -> tuple[str, ...]:
-        """Approves a tool, by its name here or the skill's id, or all quarantined tools.
+    def approve(self, tool: str, digest: str) -> tuple[str, ...]:
+        """Approves a version of a tool, by its name here or the skill's id.
 
         Raises:
             PinError: the pins cannot be written.

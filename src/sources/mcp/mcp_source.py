@@ -39,6 +39,8 @@ if TYPE_CHECKING:  # imports the SDK, which takes a second
 
 LIST_INTERVAL_S: Final = 60.0
 """The interval between listings: not all servers announce changes, and an HTTP server may have gone away."""
+LOOK_AGAIN_S: Final = 5.0
+"""The shortest time between two listings because clients list tools."""
 FIRST_RECONNECT_S: Final = 0.5
 MAX_RECONNECT_S: Final = 60.0
 """The delay before a reconnect grows from ``FIRST_RECONNECT_S`` to this."""
@@ -83,6 +85,7 @@ class McpSource:
         self._wake = asyncio.Event()
         self._listener: SourceListener | None = None
         self._listing_failed = False
+        self._listed_at = float("-inf")
         self._content_failed = False  # whether the reported problem is that of resources and prompts
         # The session, or None. The other three describe the time without one: failed attempts, reason, next attempt.
         self._session: UpstreamSession | None = None
@@ -135,6 +138,11 @@ class McpSource:
     def refresh(self) -> None:
         self._wake.set()
 
+    def look_again(self) -> None:
+        """Lists the tools again soon, unless that was done in the last seconds: a client is listing them."""
+        if self._session is not None and time.monotonic() >= self._listed_at + LOOK_AGAIN_S:
+            self._wake.set()
+
     async def close(self) -> None:
         await self._oauth.close()
         await self._network.close()
@@ -149,9 +157,8 @@ class McpSource:
         """The versions of tools and prompts that wait for approval."""
         return [*self._catalog.latest.waiting("tool"), *self._content.waiting]
 
-    def approve(self, tool: str | None, digest: str = "") -> tuple[str, ...]:
-        """Approves a tool or prompt, by its served or upstream name, or all quarantined ones; returns their upstream
-        names.
+    def approve(self, tool: str, digest: str) -> tuple[str, ...]:
+        """Approves a version of a tool or prompt, by its served or upstream name; returns its upstream name.
 
         Raises:
             PinError: the pins cannot be written.
@@ -235,10 +242,9 @@ class McpSource:
         """
         requests = await asyncio.to_thread(new_content_requests, self._name, session, self._events)
         listening = asyncio.create_task(session.listen(), name=f"changes of source {self._name}")
-        self._session = session
         following: asyncio.Task[None] | None = None
         try:
-            await self._accept_listing(listing, listener)
+            await self._accept_listing(listing, listener, session)
             await self._list_content(requests, session, listener)
             following = asyncio.create_task(
                 self._content.report_updates(requests), name=f"resource updates of source {self._name}"
@@ -248,6 +254,7 @@ class McpSource:
                     async with asyncio.timeout(LIST_INTERVAL_S):
                         await self._wake.wait()
                 self._wake.clear()
+                self._listed_at = time.monotonic()
                 await self._list_again(session, listener)
                 await self._list_content(requests, session, listener)
         finally:
@@ -307,10 +314,16 @@ class McpSource:
             listener.report_problem(f"source {self._name}: {str(error) or 'it did not list its tools in time'}")
             return
         if listing != self._catalog.listing or self._listing_failed:
-            await self._accept_listing(listing, listener)
+            await self._accept_listing(listing, listener, session)
 
-    async def _accept_listing(self, listing: UpstreamListing, listener: SourceListener) -> None:
+    async def _accept_listing(
+        self, listing: UpstreamListing, listener: SourceListener, session: "UpstreamSession"
+    ) -> None:
+        """Compares a listing with the pins, and publishes it. Calls use the session only from then on, since the server
+        may be another one than before.
+        """
         await self._catalog.update(listing)
+        self._session = session
         self._publish(listener)  # no await since the update: another source could take the free names
         await self._catalog.save()
 
@@ -345,6 +358,7 @@ class McpSource:
         session = self._session
         if session is None or session.ended.is_set():
             raise unavailable(self._name, self._problem, self._reconnect_at - time.monotonic())
+        self._catalog.refuse_withheld(tool)  # the published tool may be older than the session
         try:
             try:
                 result = await self._call_session(session, tool, arguments, context, questions)
@@ -353,6 +367,7 @@ class McpSource:
                 next_session = await self._next_session(session, context) if error.executed == "no" else None
                 if next_session is None:
                     raise
+                self._catalog.refuse_withheld(tool)
                 result = await self._call_session(next_session, tool, arguments, context, questions)
         except CallError as error:
             error.message, error.details = self._secrets.redact_text(error.message), self._secrets.redact(error.details)

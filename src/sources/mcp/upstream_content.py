@@ -67,8 +67,8 @@ class UpstreamContent:
         """The versions of prompts that wait for approval."""
         return self._prompts.latest.waiting("prompt")
 
-    def approve(self, prompt: str | None, digest: str = "") -> tuple[str, ...]:
-        """Approves a prompt, by its served or upstream name, or all quarantined prompts; returns their upstream names.
+    def approve(self, prompt: str, digest: str) -> tuple[str, ...]:
+        """Approves a version of a prompt, by its served or upstream name; returns its upstream name.
 
         Raises:
             PinError: the pins cannot be written.
@@ -154,8 +154,7 @@ class UpstreamContent:
             return None
         return (
             f"The prompt {comparison.served!r} {comparison.quarantine_reason} since the prompts of {self._source} were "
-            f"pinned; it is quarantined until the operator approves it (`toold sources approve {self._source} "
-            f"{comparison.served}`)."
+            f"pinned; it is quarantined until the operator approves it (`toold sources review {self._source}`)."
         )
 
 

@@ -56,7 +56,7 @@ class CallQuestions:
     @property
     def capabilities(self) -> dict[str, Any]:
         """What the client of the call answers, and the daemon in its place, as capabilities of MCP."""
-        kinds = {*known_kinds(self._context.answered_kinds), "roots"}
+        kinds = {*known_kinds(self._context.declared_kinds), "roots"}
         if self._sampling != "client":
             kinds -= {"sampling", "sampling_tools"}
         if self._sampling == "daemon":

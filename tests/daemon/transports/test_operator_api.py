@@ -67,8 +67,12 @@ class RecordingOperator:
         self.requests.append("sources")
         return {"sources": []}
 
-    async def approve(self, source: str, tool: str | None) -> dict[str, Any]:
-        self.requests.append(("approve", source, tool))
+    async def quarantined(self, source: str) -> dict[str, Any]:
+        self.requests.append(("quarantined", source))
+        return {"quarantined": []}
+
+    async def approve(self, source: str, tool: str, version: str) -> dict[str, Any]:
+        self.requests.append(("approve", source, tool, version))
         return {"approved": [tool]}
 
     async def ui_link(self) -> dict[str, Any]:
@@ -136,10 +140,10 @@ async def test_requests_with_the_token(client: httpx.AsyncClient, operator: Reco
         answer = await client.post(f"/operator/calls/{call_id}/cancel", headers=BEARER)
         assert answer.json() == {"id": call_id.replace("%2F", "/")}
     assert (await client.get("/operator/stubs/full", headers=BEARER)).json() == {"modules": {}}
-    approved = await client.post("/operator/sources/fs/approve?tool=read", headers=BEARER)
+    approved = await client.post("/operator/sources/fs/approve?tool=read&version=3f", headers=BEARER)
     assert approved.json() == {"approved": ["read"]}
     cancelled = [("cancel", call_id) for call_id in ("0a-1", "0a-1/batch/2", "")]
-    assert operator.requests == [("calls", 7), *cancelled, ("stubs", "full"), ("approve", "fs", "read")]
+    assert operator.requests == [("calls", 7), *cancelled, ("stubs", "full"), ("approve", "fs", "read", "3f")]
 
 
 async def test_named_tokens_need_the_operator_right(client: httpx.AsyncClient, operator: RecordingOperator) -> None:

@@ -201,7 +201,9 @@ async def test_a_changed_card_is_quarantined_until_it_is_approved(on_change: str
             assert (withheld, source.quarantined) == (None, ())
         else:
             assert "has another address or key" in str(withheld)
-            assert source.approve(None) == ("legal",)
+            (version,) = source.waiting
+            assert "elsewhere" in version.diff
+            assert source.approve("legal", version.digest) == ("legal",)
             assert listener.tools[0].withheld is None
     finally:
         running.cancel()

@@ -21,6 +21,7 @@ class AskedCall:
     """The part of a call's context that questions use."""
 
     answered_kinds: tuple[str, ...] = ("roots",)
+    declared_kinds: tuple[str, ...] = ()
 
     def __init__(self, call_id: str) -> None:
         self.call_id = call_id
@@ -100,7 +101,7 @@ def test_a_server_learns_what_the_client_of_a_call_answers(
 ) -> None:
     """And what the daemon answers in its place: roots always, completions if it is set so."""
     call = AskedCall("a")
-    call.answered_kinds = kinds
+    call.declared_kinds = kinds
     assert CallQuestions("shop", sampling, cast("Any", call), lambda value: value).capabilities == capabilities
 
 

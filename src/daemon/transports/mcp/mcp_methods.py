@@ -110,6 +110,7 @@ class McpMethods:
 
     async def _list(self, request: RpcRequest, caller: McpCaller) -> dict[str, Any] | MessageProblem:
         revision = caller.envelope.revision
+        self._router.on_listing()
         tools = self._router.catalog.view(caller.toolset)
         page = await self._listing.page(tools, revision, request.params.get("cursor"))
         return page if isinstance(page, MessageProblem) else list_result(*page, revision)

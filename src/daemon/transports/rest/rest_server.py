@@ -149,6 +149,7 @@ class RestServer:
         below = "" if route.toolset is None else f"{TOOLSETS_PREFIX}{quote(route.toolset, safe='')}"
         host, port = scope["server"]
         server = f"{scope['scheme']}://{headers.get('host') or f'{host}:{port}'}{below}"
+        self._router.on_listing()
         view = self._router.catalog.view(toolset)
         # In a thread: the schemas of hundreds of tools take some milliseconds.
         document = await asyncio.to_thread(openapi_document, view.infos, toolset=toolset, server=server)
