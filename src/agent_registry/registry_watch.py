@@ -58,7 +58,7 @@ class RegistryWatch:
         self._saved: dict[str, bytes | None] = {
             agent.reference.id: agent.good.content for agent in self.known if agent.good
         }
-        self._told: dict[str, str | None] = {}
+        self._reported: dict[str, str | None] = {}
         self._url = UrlRegistration()
         self._polled.clear()
 
@@ -82,12 +82,12 @@ class RegistryWatch:
         """Record which definitions are hosted."""
         self.known = tuple(planned)
         for agent in planned:
-            told = self._told.get(agent.reference.id)
-            if agent.problem is not None and agent.problem != told:
+            reported = self._reported.get(agent.reference.id)
+            if agent.problem is not None and agent.problem != reported:
                 _log.warning("an agent of the registry has a problem", problem=agent.problem)
-            elif agent.problem is None and told is not None:
+            elif agent.problem is None and reported is not None:
                 _log.info("an agent is hosted as the registry has it", agent=agent.reference.id)
-            self._told[agent.reference.id] = agent.problem
+            self._reported[agent.reference.id] = agent.problem
 
     def apply(self, settings: RegistrySettings | None) -> None:
         """Use other settings. Needs a running event loop. Reads the kept agents from the disk."""

@@ -32,7 +32,7 @@ def paused_lines(call: Mapping[str, Any]) -> Iterator[str]:
             continue
         if request["kind"] == "credential":
             yield f"{request['id']}: it wants to call {request.get('tool')}. {request.get('text', '')}"
-            yield "  It continues by itself once the credential is given."
+            yield "  It continues automatically once the credential is stored."
             yield f"  {command} --reject REASON"
             continue
         arguments = msgspec.json.encode(request.get("arguments") or {}).decode()

@@ -154,7 +154,7 @@ class MCPWebSocketClient:
 
         Waits ``backoff_factor``, then ``backoff_factor²``, … seconds between attempts, 30 at most. A permanent
         failure, such as a wrong token, ends the attempts. Returns False if all failed; ``last_error`` and the log have
-        the reason. Once connected, the client reconnects by itself until ``disconnect()``.
+        the reason. Once connected, the client reconnects automatically until ``disconnect()``.
         """
         try:
             await self._link.establish(max_retries, backoff_factor)

@@ -28,7 +28,7 @@ Failure = Callable[[], Exception]
 
 
 class ClientLink:
-    """Connects, passes connections to the session, and reconnects by itself after a connection was established.
+    """Connects, passes connections to the session, and reconnects automatically after a connection was established.
 
     ``dial`` makes one attempt; it raises only ``ConnectionFailedError``.
     """

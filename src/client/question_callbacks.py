@@ -26,7 +26,7 @@ class CallQuestionState(msgspec.Struct, eq=False):
 
     on_question: OnQuestion | None = None
     timeout: asyncio.Timeout | None = None
-    """The call's timeout on this side; its clock stands still while a question is open, as the daemon's does."""
+    """The call's timeout on this side; its clock is stopped while a question is open, as the daemon's does."""
     left_s: float = 0.0
     asking: dict[str, asyncio.Task[None]] = msgspec.field(default_factory=dict)
     answered: dict[str, bytes] = msgspec.field(default_factory=dict)

@@ -12,7 +12,7 @@ JOB_LABEL: Final = "toold-job"
 """Marks what a job made: nothing without this label and the job's id is changed or removed."""
 INVOKER: Final = "roles/run.invoker"
 ACCESSOR: Final = "roles/secretmanager.secretAccessor"
-EVERYBODY: Final = "allUsers"
+ALL_USERS: Final = "allUsers"
 _OPERATION: Final = re.compile(
     r"projects/[A-Za-z0-9._:-]{1,100}/locations/[a-z0-9-]{1,63}/operations/[A-Za-z0-9._-]{1,200}"
 )

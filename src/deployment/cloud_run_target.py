@@ -10,7 +10,7 @@ from ..sources import GoogleToken
 from ..tools import PromptError, PromptQuery, SecretUnavailableError
 from .cloud_run_service import (
     ACCESSOR,
-    EVERYBODY,
+    ALL_USERS,
     INVOKER,
     is_of_job,
     operation_name,
@@ -180,7 +180,7 @@ class CloudRunTarget:
             raise ToolExecutionError(f"Cloud Run: the operation failed: {message}")
 
     async def _open(self, deployment: Deployment) -> Mapping[str, Any]:
-        await _grant(self._run, _service_path(deployment), INVOKER, EVERYBODY)
+        await _grant(self._run, _service_path(deployment), INVOKER, ALL_USERS)
         return {"public": True}
 
     async def _finish(self, deployment: Deployment) -> Mapping[str, Any]:

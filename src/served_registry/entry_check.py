@@ -42,7 +42,7 @@ def checked_entry(kind: Kind, body: object, tools: Mapping[str, Mapping[str, Any
 
 def _check_lengths(table: Mapping[str, Any]) -> None:
     """Refuses a body with more fields, or a list with more items, than any entry may have. Validating thousands of
-    invalid ones holds the interpreter's lock for a fraction of a second, in which the event loop stands still.
+    invalid ones holds the interpreter's lock for a fraction of a second, in which the event loop does nothing else.
 
     Raises:
         RegistryRefusedError: it does.

@@ -30,7 +30,7 @@ class ServedAgents:
     def __init__(self, settings: RegistrySettings | None) -> None:
         self.settings = settings
         """None: no agent of the registry is hosted."""
-        self._told: dict[str, str] = {}
+        self._reported: dict[str, str] = {}
         self._left_out = 0
         self.known: Sequence[RegisteredAgent] = ()
 
@@ -92,8 +92,8 @@ class ServedAgents:
     def settle(self, planned: Sequence[RegisteredAgent]) -> None:
         """Records which definitions are hosted."""
         self.known = planned
-        told = {agent.reference.id: problem for agent in planned if (problem := agent.problem)}
-        for agent_id, problem in told.items():
-            if self._told.get(agent_id) != problem:
+        reported = {agent.reference.id: problem for agent in planned if (problem := agent.problem)}
+        for agent_id, problem in reported.items():
+            if self._reported.get(agent_id) != problem:
                 _log.warning("an agent of the served registry has a problem", problem=problem)
-        self._told = told
+        self._reported = reported

@@ -1,4 +1,4 @@
-"""The store's clock, by which results, ids and sessions expire. It advances while a daemon runs and stands still while
+"""The store's clock, by which results, ids and sessions expire. It advances while a daemon runs and is stopped while
 none does, so no change of the system's clock, before or after a restart, makes the store forget an id.
 
 Callers use Unix times. The store converts them by their age: what is an hour old by the system's clock is stored as an

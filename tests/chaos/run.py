@@ -145,7 +145,7 @@ async def run(directory: Path, scale: Scale, project: Project | None = None, say
         **outcome.breaches,
         "frames that answer no call": unexpected,
         "memory": memory.breaches if scale.hostile else [],
-        "turns of the event loop that delayed everybody": [f"{turn:g} s" for turn in delays if turn > LONGEST_TURN_S],
+        "turns of the event loop that delayed everyone": [f"{turn:g} s" for turn in delays if turn > LONGEST_TURN_S],
     }
     figures = {
         **outcome.figures,

@@ -1,7 +1,7 @@
 """Asks the clients of running calls, and waits for their answers.
 
 A question goes to the client that made the call, even if a child call asks. While a call waits for an answer, it holds
-no permit and its clock stands still, so that afterwards it has as much time left as before. ``QuestionTable`` decides
+no permit and its clock is stopped, so that afterwards it has as much time left as before. ``QuestionTable`` decides
 what may be asked and who may answer.
 """
 

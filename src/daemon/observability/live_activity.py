@@ -1,6 +1,6 @@
 """What the dashboard's live page shows of ended calls: the newest, and rates and latencies by second.
 
-It counts only while somebody watches, and on the event loop's thread. Nothing is read from the database.
+It counts only while a page is open, and on the event loop's thread. Nothing is read from the database.
 """
 
 import time

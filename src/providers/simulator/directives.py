@@ -109,13 +109,13 @@ def read_directives(text: str) -> Directives:
     return Directives(**settings)
 
 
-def follow_script(directives: Directives, item: ScriptItem, *, mended: bool) -> Directives:
-    """Returns the directives for the turn that the item of a script answers; ``mended`` without its failure.
+def follow_script(directives: Directives, item: ScriptItem, *, repaired: bool) -> Directives:
+    """Returns the directives for the turn that the item of a script answers; ``repaired`` without its failure.
 
     Raises:
         DirectiveError: a setting of the item has the wrong type.
     """
-    settings = item.mended if mended else item.settings
+    settings = item.repaired if repaired else item.settings
     for name, value in settings.items():
         kind = _KINDS[name]
         if not isinstance(value, kind) and not (kind is float and isinstance(value, int)):

@@ -71,7 +71,7 @@ class SimulatedChat(SimulatorEndpoint):
         if conversation.turn >= len(directives.script):
             return Directives()
         item = directives.script[conversation.turn]
-        return follow_script(directives, item, mended=item.fails and not item.always and self._fails_again(messages))
+        return follow_script(directives, item, repaired=item.fails and not item.always and self._fails_again(messages))
 
     def _fails_again(self, messages: Json) -> bool:
         """Whether the request with these messages has failed and is now repeated; the next one fails again."""

@@ -54,7 +54,7 @@ class ScriptItem:
         return not FAILURES.isdisjoint(self.settings)
 
     @property
-    def mended(self) -> Mapping[str, Any]:
+    def repaired(self) -> Mapping[str, Any]:
         """The settings without the failure, for the retry of the request."""
         return {name: value for name, value in self.settings.items() if name not in FAILURES}
 

@@ -236,7 +236,7 @@ class A2ASource:
                     await self._tried.wait()
         if self._trusted is None:
             raise ServiceUnavailableError(
-                f"{self._name} is not available: {self._problem}. The daemon reads its card again by itself.",
+                f"{self._name} is not available: {self._problem}. The daemon retries automatically.",
                 executed="no",
                 retry_after_ms=1000,
             )

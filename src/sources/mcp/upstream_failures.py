@@ -65,7 +65,9 @@ def unavailable(source: str, problem: str, reconnect_in_s: float) -> ServiceUnav
     wait_ms = max(100, round(reconnect_in_s * 1000))
     reason = problem.rstrip(".")
     return ServiceUnavailableError(
-        f"{source} is not available: {reason}. The daemon reconnects by itself.", executed="no", retry_after_ms=wait_ms
+        f"{source} is not available: {reason}. The daemon reconnects automatically.",
+        executed="no",
+        retry_after_ms=wait_ms,
     )
 
 

@@ -110,7 +110,7 @@ class SourceTransport(httpx2.AsyncBaseTransport):
         has done nothing.
 
         Raises:
-            SignInNeededError, TokenUnavailableError: somebody must sign in first.
+            SignInNeededError, TokenUnavailableError: the caller or the operator must sign in first.
         """
         if self._oauth is None:
             return await self._send(request, body, exchange, {})

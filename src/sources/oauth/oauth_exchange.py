@@ -87,7 +87,7 @@ async def find_client(
         return OAuthClient(auth.client_metadata_url, "none")
     if server.registration_endpoint is None:
         how = "client_metadata_url or client_id" if server.client_documents else "client_id"
-        raise OAuthFailedError(f"the authorization server registers no clients by itself; set {how} in auth")
+        raise OAuthFailedError(f"the authorization server does not register clients automatically; set {how} in auth")
     asked: dict[str, Any] = {
         "client_name": "toold",
         "redirect_uris": [redirect_uri],

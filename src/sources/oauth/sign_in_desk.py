@@ -106,11 +106,13 @@ class SignInDesk:
 
         Raises:
             NotFoundError: no such source has OAuth.
-            InvalidArgumentsError: the source signs in by itself.
+            InvalidArgumentsError: the source needs no sign-in.
         """
         signs = self._named(source)
         if not self.needs_person(source):
-            raise InvalidArgumentsError(f"{source} has the grant client_credentials: the daemon gets tokens by itself.")
+            raise InvalidArgumentsError(
+                f"{source} has the grant client_credentials: the daemon gets tokens automatically."
+            )
         return self.needed(signs, DAEMON, "").url
 
     def ticket(self, key: str) -> SignInTicket | None:
@@ -137,12 +139,14 @@ class SignInDesk:
 
         Raises:
             NotFoundError: no such source has OAuth.
-            InvalidArgumentsError: the source signs in by itself, or the redirect does not lead to this machine.
+            InvalidArgumentsError: the source needs no sign-in, or the redirect does not lead to this machine.
             ServiceUnavailableError: the authorization server cannot be used.
         """
         sign_ins = self._named(source)
         if sign_ins.auth.grant == "client_credentials":
-            raise InvalidArgumentsError(f"{source} has the grant client_credentials: the daemon gets tokens by itself.")
+            raise InvalidArgumentsError(
+                f"{source} has the grant client_credentials: the daemon gets tokens automatically."
+            )
         parts = urlsplit(redirect_uri)
         if parts.scheme != "http" or not is_confidential_url(redirect_uri) or len(redirect_uri) > 200:
             raise InvalidArgumentsError("The redirect_uri must be http:// on a loopback address.")

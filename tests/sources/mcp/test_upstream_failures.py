@@ -108,6 +108,6 @@ def test_a_call_to_an_unavailable_server_gets_a_retry_hint() -> None:
     """Nothing was executed."""
     error = unavailable("files", "it hangs", 2.0)
     assert (error.executed, error.retryable, error.retry_after_ms) == ("no", True, 2000)
-    assert error.message == "files is not available: it hangs. The daemon reconnects by itself."
+    assert error.message == "files is not available: it hangs. The daemon reconnects automatically."
     assert unavailable("files", "it hangs.", 2.0).message == error.message  # one full stop
     assert unavailable("files", "it hangs", -1.0).retry_after_ms == 100

@@ -82,7 +82,7 @@ class _LiveTask:
         self.changed = asyncio.Event()
         """Set when the task has new events, and then replaced by another ``asyncio.Event``."""
         self.ended: TaskView | None = None
-        """The task as it ended: it changes no more. Set before this is stored."""
+        """The final state of the task. Set before it is stored."""
         self.lock = asyncio.Lock()
         """Held during a change, so that events are stored in order."""
         self.pieces: list[str] = []

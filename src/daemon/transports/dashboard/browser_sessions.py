@@ -20,9 +20,9 @@ SESSIONS_FILE: Final = "browser_sessions.json"
 SESSION_S: Final = 7 * 86_400.0
 """How long a browser stays signed in."""
 MAX_SESSIONS: Final = 500
-"""The oldest is signed out for one more."""
+"""Beyond it, the oldest is signed out."""
 MAX_SESSIONS_PER_TOKEN: Final = 50
-"""The oldest of the token is signed out for one more, so that no principal can sign out the browsers of others."""
+"""Beyond it, the token's oldest is signed out, so that no principal can sign out the browsers of others."""
 LINK_S: Final = 60.0
 """How long a sign-in link is valid: a browser opens it at once."""
 MAX_LINKS: Final = 16
@@ -110,7 +110,7 @@ class BrowserSessions:
 
 
 def csrf_token(secret: str) -> str:
-    """The token that each form of a session's pages sends along: a page of another site cannot know it."""
+    """The token that each form of a session's pages contains, and that pages of other sites cannot know."""
     return hmac.new(secret.encode(), b"csrf", hashlib.sha256).hexdigest()
 
 

@@ -18,7 +18,7 @@ from .event_response import TooManyPagesError, server_sent_event
 INTERVAL_S: Final = 0.25
 TICKS_PER_SECOND: Final = 4
 MAX_PAGES: Final = 64
-"""Live pages in all."""
+"""The most live pages of all viewers together."""
 MAX_PAGES_PER_VIEWER: Final = 16
 
 _log = structlog.get_logger(__name__)

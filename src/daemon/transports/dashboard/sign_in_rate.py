@@ -3,7 +3,7 @@
 from typing import Final
 
 ATTEMPTS_PER_MINUTE: Final = 20
-"""A token has 256 random bits: this bounds the work and the log lines, not the chance of a guess."""
+"""Limits the work and the number of log lines. Guessing is hopeless in any case: a token has 256 random bits."""
 ATTEMPTS_PER_MINUTE_IN_ALL: Final = 200
 
 
