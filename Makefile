@@ -1,5 +1,5 @@
 # `make run` starts the daemon, `make test` checks everything; both install missing packages first.
-.PHONY: run test test-fast test-browser screenshot test-peers test-live setup docs demo baseline baseline-aa bench bench-mcp bench-peers bench-growth bench-audit bench-vendors bench-agents bench-tokens bench-search bench-knowledge bench-code programs chaos chaos-agents conformance conformance-a2a conformance-a2a-old ui chart soak fuzz lock check format clean
+.PHONY: run test test-fast test-browser screenshot test-peers test-live setup docs demo baseline baseline-aa bench bench-mcp bench-peers bench-growth bench-audit bench-vendors bench-agents bench-tokens bench-search bench-knowledge bench-code programs chaos chaos-agents chaos-cluster conformance conformance-a2a conformance-a2a-old ui chart soak fuzz lock check format clean
 .DEFAULT_GOAL := help
 BIN := .venv/bin
 # The tests start hundreds of Python processes: without cached bytecode each compiles all of toold again.
@@ -160,6 +160,9 @@ chaos: .venv/.dev .venv/.postgrest ## inject faults while clients make calls, an
 
 chaos-agents: .venv/.dev ## kill the daemon during runs of hosted agents, and check their answers and writes: 3 to 6 minutes
 	@$(BIN)/python -m tests.chaos.agent_runs $(ARGS)
+
+chaos-cluster: .venv/.dev ## inject faults into three nodes on one PostgreSQL database, and check what was lost: 10 to 20 minutes
+	@$(BIN)/python -m tests.chaos.cluster $(ARGS)
 
 conformance: .venv/.conformance ## the official MCP conformance suite against /mcp, each revision, and through it to a reference server: four minutes
 	@$(BIN)/python -m tests.conformance

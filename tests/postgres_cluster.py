@@ -67,10 +67,10 @@ class Cluster:
         command: list[str | Path] = [self._bin / "pg_isready", "-h", self._home, "-q"]
         return subprocess.run(command, capture_output=True, check=False).returncode == 0
 
-    def stop(self) -> None:
-        """Close all connections and stop the server."""
+    def stop(self, how: signal.Signals = signal.SIGINT) -> None:
+        """Close all connections and stop the server; with SIGQUIT as after a crash: it recovers at its next start."""
         assert self._process
-        self._process.send_signal(signal.SIGINT)
+        self._process.send_signal(how)
         self._process.wait(60)
 
     def sql(self, statements: str, *, database: str = "postgres", role: str = "postgres") -> str:

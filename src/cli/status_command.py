@@ -69,6 +69,7 @@ _USAGE: Final = ("Usage by day (UTC)", ("DAY", "GROUP", "COMPLETIONS", "TOKENS I
 def sections(status: Mapping[str, Any]) -> list[Section]:
     """Title, headers and rows of each table. Fields that a daemon of another version omits give empty tables."""
     return [
+        ("Nodes", ("NODE", "STATE", "CONNECTIONS", "CALLS", "VERSION"), _nodes(status.get("nodes"))),
         ("Limits", ("LIMIT", "IN USE", "MAX", "WAITING"), _limits(status.get("limits"))),
         ("Providers", ("PROVIDER", "STATE", "TRANSPORT"), _providers(status.get("providers"))),
         ("Sources", ("SOURCE", "STATE", "TOOLS"), _sources(status.get("sources"))),
@@ -87,6 +88,18 @@ def sections(status: Mapping[str, Any]) -> list[Section]:
             ("WHEN", "TOOL", "OUTCOME", "LATENCY", "MODEL", "PRINCIPAL", "SESSION"),
             _recent(status.get("recent")),
         ),
+    ]
+
+
+def _nodes(nodes: object) -> Sequence[Row]:
+    rows = map(_mapping, _sequence(nodes))
+    return [
+        (
+            f"{cell(row.get('name'))}{' (this one)' if row.get('this') else ''}",
+            cell(row.get("state")),
+            *(cell(row.get(figure)) for figure in ("connections", "calls", "version")),
+        )
+        for row in rows
     ]
 
 

@@ -22,7 +22,7 @@ from ..sources import SourceManager
 from ..store import Store
 from ..tools import INVOKE_TOOL, Tool, ToolCatalog, ToolRegistry, ToolsetView, agent_files, instructions, mask_of
 from ..version import __version__
-from .access import TOKENS_FILE, Authenticator, TokenBook, TokenFile
+from .access import Authenticator, TokenBook, TokenFile
 from .agent_host import AgentHost
 from .catalog_publisher import CatalogPublisher
 from .cluster.cluster_node import open_cluster
@@ -44,7 +44,7 @@ from .observability.metrics import MetricGauges, Metrics
 from .observability.model_availability import ModelAvailability
 from .persistence.conversation_manager import ConversationManager
 from .persistence.result_files import RESULTS_DIRECTORY, open_results
-from .persistence.state_directory import AUDIT_KEY_FILE, StateDirectory
+from .persistence.state_directory import StateDirectory
 from .persistence.store_journal import StoreJournal
 from .persistence.store_pauses import StorePauses
 from .persistence.vendor_file_owners import VendorFileOwners
@@ -179,7 +179,7 @@ class Daemon:
         self.router.on_listing = self.sources.look_again
         resource = settings_mapping.resource(settings)
         self._has_oauth, self._has_auth = resource is not None, settings.auth
-        own = self._own_token = (settings.token or state.load_or_create_token()) if settings.auth else None
+        own = (settings.token or state.load_or_create_token()) if settings.auth else None
         self.tokens = TokenFile(state.path, self._tokens_changed)
         self._authenticator = Authenticator(
             own, lambda: self.tokens.book, settings_mapping.issuer(resource, lambda: self.router.catalog.names)
@@ -353,12 +353,6 @@ class Daemon:
             await self.publisher.published()
         _log.info("reloaded", reloaded=reloaded, needs_restart=changes.needs_restart)
         return replace(changes, reloaded=reloaded)
-
-    def shared_files(self) -> dict[str, bytes]:
-        """The content of the files that must be the same on all nodes of a cluster."""
-        files = {name: self.state.path / name for name in (TOKENS_FILE, AUDIT_KEY_FILE)}
-        content = {name: path.read_bytes() for name, path in files.items() if path.exists()}
-        return content | {"token": b"" if self._own_token is None else self._own_token.get_secret_value().encode()}
 
     def watched_files(self) -> Sequence[Path]:
         """The files whose changes are applied at once. Reads a directory, so it is quick but not free."""

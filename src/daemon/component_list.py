@@ -12,6 +12,7 @@ import structlog
 from ..audit import content_reducer
 from ..store import Store, StoreError
 from .app import Daemon
+from .cluster.shared_files import shared_files
 from .component import Component
 from .config import settings_mapping
 from .config.config_watcher import watch_config
@@ -134,7 +135,7 @@ class ComponentList:
         daemon = self._daemon
         if daemon.cluster is not None:
             await daemon.cluster.announce(
-                daemon.settings, daemon.shared_files(), port=daemon.websocket.port, http_port=daemon.http.port
+                daemon.settings, shared_files(daemon.settings), port=daemon.websocket.port, http_port=daemon.http.port
             )
             await daemon.cluster.membership.look()
 

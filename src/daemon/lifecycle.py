@@ -2,27 +2,25 @@
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import Final
 
 import structlog
 from msgspec.structs import replace
 
-from ..audit import content_reducer
 from ..providers.simulator import Simulator
 from ..serving import ConnectionLimits, raise_limit
-from ..store import Store, StoreError, open_sqlite_store
 from ..tools import EFFECT_LOG, Tool, clink_tools, load_registry, simulated_tools
 from .app import Daemon
 from .component_list import ComponentList
 from .config import settings_mapping
 from .config.provider_terms import known_models
-from .config.setting_sources import SettingsError
 from .config.settings import Settings
 from .observability.logging_setup import log_task_failure
 from .persistence.state_directory import FullDiskError, StateDirectory, StateError
 from .provider_setup import open_vendors
+from .store_opening import open_store
 
 AFTER_DRAIN_S: Final = 2.5
 """The part of the grace period after the drain: answering calls of tools that do not end (one second), closing
@@ -32,9 +30,16 @@ connections, and abandoning work that does not end (one or two seconds).
 _log = structlog.get_logger("toold.daemon")
 
 
+def _log_fenced(reason: str) -> None:
+    _log.critical("this node was declared dead", reason=reason)
+
+
 @asynccontextmanager
-async def running(settings: Settings, tools: Iterable[Tool] = ()) -> AsyncIterator[Daemon]:
-    """A daemon that listens and accepts calls, with ``tools`` in addition to the installed ones.
+async def running(
+    settings: Settings, tools: Iterable[Tool] = (), *, on_fenced: Callable[[str], None] = _log_fenced
+) -> AsyncIterator[Daemon]:
+    """A daemon that listens and accepts calls, with ``tools`` in addition to the installed ones. ``on_fenced`` is
+    called on the store's thread if other nodes of the cluster have declared this one dead: then it answers nothing.
 
     On exit it drains and closes within the grace period and a margin.
 
@@ -47,7 +52,7 @@ async def running(settings: Settings, tools: Iterable[Tool] = ()) -> AsyncIterat
     async with AsyncExitStack() as stack:
         state = stack.enter_context(StateDirectory(settings.state_dir))
         epoch = secrets.token_hex(6)
-        store = _open_store(settings, state)
+        store = open_store(settings, state, epoch, on_fenced)
         stack.push_async_callback(store.close)
         catalog = known_models(settings.providers, settings.models, settings.prefer)
         simulator = (
@@ -107,27 +112,6 @@ def _connection_limits(settings: Settings) -> ConnectionLimits:
 
 def _presets(settings: Settings) -> dict[str, str]:
     return {name: table.type for name, table in settings.providers.items()}
-
-
-def _open_store(settings: Settings, state: StateDirectory) -> Store:
-    if settings.store is not None:
-        raise SettingsError("store: databases of PostgreSQL are not supported yet; remove it")
-    content, retention = content_reducer(settings.audit_content), settings_mapping.retention(settings)
-    expects_chain = state.has_audit_key
-    key = state.load_or_create_audit_key()
-    try:
-        return open_sqlite_store(
-            state.database,
-            content=content,
-            retention=retention,
-            key=key,
-            expects_chain=expects_chain,
-            copy_conversations=settings_mapping.copies_conversations(settings),
-        )
-    except StoreError:
-        if not expects_chain:
-            state.remove_audit_key()  # it has signed nothing; the next start is a first start again
-        raise
 
 
 def time_for_calls(grace_period_s: float) -> float:

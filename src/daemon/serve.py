@@ -33,6 +33,8 @@ from .persistence.state_directory import StateError
 EXIT_OK: Final = 0
 EXIT_CANNOT_START: Final = 1
 EXIT_WRONG_SETTING: Final = 2
+EXIT_FENCED: Final = 70
+"""Another node of the cluster has declared this process dead: a supervisor is to start it again."""
 
 _CLEANUP_TIMEOUT_S: Final = 1.0
 """The time that abandoned work, whose callers are already answered, has to end."""
@@ -73,7 +75,7 @@ async def _serve(settings: Settings) -> None:
     stop = _Stop(loop, settings.grace_period_s + SHUTDOWN_MARGIN_S)
     # `nohup` ignores SIGHUP, so that the daemon outlives its terminal.
     bound_to_terminal = signal.getsignal(signal.SIGHUP) is signal.SIG_DFL and _has_terminal()
-    async with running(settings) as daemon:
+    async with running(settings, on_fenced=_exit_fenced) as daemon:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, stop.on_signal)
         hangup = _Hangup(daemon, stop, bound_to_terminal)
@@ -86,6 +88,13 @@ async def _serve(settings: Settings) -> None:
         await stop.event.wait()
     _log.info("stopped")
     await _leave()
+
+
+def _exit_fenced(reason: str) -> None:
+    """End the process at once, on the store's thread: what it would still send could contradict another node."""
+    _log.critical("this node was declared dead; exiting", reason=reason)
+    _flush_outputs()
+    os._exit(EXIT_FENCED)
 
 
 async def _leave() -> None:

@@ -77,6 +77,18 @@ class Daemon:
         return self._process.pid
 
     @property
+    def exit_code(self) -> int | None:
+        """The exit code of the last process; None while it runs."""
+        assert self._process is not None
+        return self._process.returncode
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send the process a signal, if it still runs."""
+        assert self._process is not None
+        if self._process.returncode is None:
+            self._process.send_signal(number)
+
+    @property
     def token(self) -> str:
         return (self.state / "token").read_text(encoding="utf-8").strip()
 
@@ -138,7 +150,7 @@ class Daemon:
     async def kill(self) -> None:
         """Kill the process, as a crash would."""
         assert self._process is not None
-        self._process.kill()
+        self.signal(signal.SIGKILL)
         await self._process.wait()
 
     async def ended(self) -> None:
@@ -146,20 +158,20 @@ class Daemon:
         assert self._process is not None
         await self._process.wait()
 
-    async def stop(self) -> None:
+    async def stop(self, accepted: frozenset[int] = frozenset({0})) -> None:
         """Drain and stop the daemon.
 
         Raises:
-            DaemonError: it did not end in time, or its exit code is not 0.
+            DaemonError: it did not end in time, or its exit code is not ``accepted``.
         """
         assert self._process is not None
-        self._process.send_signal(signal.SIGTERM)
+        self.signal(signal.SIGTERM)
         try:
             async with asyncio.timeout(_STOP_S):
                 code = await self._process.wait()
         except TimeoutError:
             raise self._fault(f"did not end within {_STOP_S:g} s after SIGTERM") from None
-        if code != 0:
+        if code not in accepted:
             raise self._fault(f"ended with {code} after SIGTERM")
 
     async def close(self) -> None:

@@ -7,7 +7,7 @@ byte count, so that runs with the same seed break connections at the same points
 import asyncio
 import random
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, Literal, Self
@@ -54,12 +54,13 @@ def draw(seed: int, number: int) -> Plan:
 
 
 class Proxy:
-    """Listens on a loopback port and forwards to the port ``upstream``, except for the planned faults.
+    """Listens on a loopback port and forwards to a port, except for the planned faults.
 
-    ``plan`` returns the plan of a connection by its number, from 1.
+    ``upstream`` returns the ports to try for a connection, in order. ``plan`` returns the plan of a connection by its
+    number, from 1.
     """
 
-    def __init__(self, upstream: int, plan: Callable[[int], Plan]) -> None:
+    def __init__(self, upstream: Callable[[], Sequence[int]], plan: Callable[[int], Plan]) -> None:
         self.broken: Counter[Fault] = Counter()
         """The faults that happened; a connection that ended before its fault is not counted."""
         self.connections = 0
@@ -97,8 +98,8 @@ class Proxy:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            with suppress(OSError):  # the daemon does not listen
-                upstream = await asyncio.open_connection("127.0.0.1", self._upstream)
+            with suppress(OSError):  # no daemon listens
+                upstream = await self._connect()
                 self.connections += 1
                 plan = Plan("none", 0, False, 0) if self.calm else self._plan(self.connections)
                 passage = _Passage(self, plan, (reader, writer), upstream)
@@ -110,6 +111,20 @@ class Proxy:
                     passage.cut()
         finally:
             writer.transport.abort()
+
+    async def _connect(self) -> "_Streams":
+        """A connection to the first port that accepts it.
+
+        Raises:
+            OSError: none does.
+        """
+        refused = OSError("no port")
+        for port in self._upstream():
+            try:
+                return await asyncio.open_connection("127.0.0.1", port)
+            except OSError as error:
+                refused = error
+        raise refused
 
 
 _Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]

@@ -120,17 +120,17 @@ async def run(directory: Path, scale: Scale, project: Project | None = None, say
         hostile_token = await daemon.create_token("hostile")
         if scale.hostile:
             await memory.begin()
-        proxy = await stack.enter_async_context(Proxy(daemon.port, partial(draw, scale.seed)))
+        proxy = await stack.enter_async_context(Proxy(lambda: [daemon.port], partial(draw, scale.seed)))
         faults = [_stop_repeatedly(scale, course, daemon), _fill_disk_repeatedly(scale, course, daemon)]
         if project:
             faults.append(_stop_backends_repeatedly(scale, course, project))
         if scale.hostile:
             faults.append(_attack(scale, course, daemon, hostile_token))
-        watchers = (memory.watch(), _report_progress(course, proxy, say))
+        watchers = (memory.watch(), report_progress(course, proxy, say))
         tasks = [asyncio.create_task(each) for each in (*faults, *watchers)]
         # The tasks end before the daemon is closed; otherwise they would start it again.
-        stack.push_async_callback(_end_all, tasks)
-        unexpected = await _make_calls(scale, course, proxy, tokens, tasks[: len(faults)])
+        stack.push_async_callback(end_all, tasks)
+        unexpected = await make_calls(scale, course, proxy, tokens, tasks[: len(faults)])
         if scale.hostile:
             await memory.end()
         await daemon.stop()
@@ -149,14 +149,14 @@ async def run(directory: Path, scale: Scale, project: Project | None = None, say
     }
     figures = {
         **outcome.figures,
-        **_damage(course, proxy),
+        **damage(course, proxy),
         **_memory(memory),
         "longest logged turn": f"{max(delays, default=0):g} s",
     }
     return Tally(figures, breaches)
 
 
-async def _make_calls(
+async def make_calls(
     scale: Scale, course: Course, proxy: Proxy, tokens: Sequence[str], faults: Sequence[asyncio.Task[None]]
 ) -> Sequence[str]:
     """Make all calls and wait for their answers. Returns the frames that blunt clients got and that answer no call.
@@ -175,7 +175,7 @@ async def _make_calls(
             callers.append(caller)
             todo = call_specs(name, scale.seed)
             works += [asyncio.create_task(_work(caller, todo, course)) for _ in range(IN_FLIGHT)]
-        stack.push_async_callback(_end_all, works)
+        stack.push_async_callback(end_all, works)
         all_made = asyncio.create_task(asyncio.wait(works))
         # A fault task that ends before the run has failed.
         await asyncio.wait(
@@ -246,7 +246,7 @@ async def _attack(scale: Scale, course: Course, daemon: Daemon, token: str) -> N
         while await course.wait_for_answers(1):
             pass
     finally:
-        await _end_all(attacks)
+        await end_all(attacks)
 
 
 async def _stop_backends_repeatedly(scale: Scale, course: Course, project: Project) -> None:
@@ -271,7 +271,7 @@ async def _all_sent(daemon: Daemon, project: Project, say: Say) -> Sequence[str]
     return await asyncio.to_thread(project.call_ids)
 
 
-async def _report_progress(course: Course, proxy: Proxy, say: Say) -> None:
+async def report_progress(course: Course, proxy: Proxy, say: Say) -> None:
     while True:
         await asyncio.sleep(_REPORT_INTERVAL_S)
         ends = course.happened["daemon killed"] + course.happened["daemon drained"]
@@ -280,7 +280,7 @@ async def _report_progress(course: Course, proxy: Proxy, say: Say) -> None:
         say(f"{course.seconds:4.0f} s: {course.answered} calls answered, {damage}")
 
 
-async def _end_all(tasks: Sequence[asyncio.Task[None]]) -> None:
+async def end_all(tasks: Sequence[asyncio.Task[None]]) -> None:
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
@@ -291,7 +291,7 @@ def _memory(memory: MemoryWatch) -> dict[str, str]:
     return {f"memory, {name}": f"{amount // MIB} MiB" for name, amount in amounts.items() if amount}
 
 
-def _damage(course: Course, proxy: Proxy) -> dict[str, int | str]:
+def damage(course: Course, proxy: Proxy) -> dict[str, int | str]:
     return {
         "connections": proxy.connections,
         "broken by the proxy": sum(proxy.broken.values()),

@@ -79,7 +79,7 @@ async def soak(directory: Path, seconds: float, every_s: float, say: Callable[[s
     async with AsyncExitStack() as stack:
         stack.push_async_callback(daemon.close)
         await daemon.start()
-        proxy = await stack.enter_async_context(Proxy(daemon.port, break_often))
+        proxy = await stack.enter_async_context(Proxy(lambda: [daemon.port], break_often))
         lives: Sequence[tuple[int, Callable[..., Awaitable[None]], int]] = [
             (_RESUMING, _resume, proxy.port),
             (_PLAIN, _plain, daemon.port),

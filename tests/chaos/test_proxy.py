@@ -54,7 +54,7 @@ class Line:
 
 @asynccontextmanager
 async def proxied(plan: Plan) -> AsyncIterator[tuple[Proxy, Line]]:
-    async with echo_server() as port, Proxy(port, lambda _: plan) as proxy:
+    async with echo_server() as port, Proxy(lambda: [port], lambda _: plan) as proxy:
         reader, writer = await asyncio.open_connection("127.0.0.1", proxy.port)
         try:
             yield proxy, Line(reader, writer)
@@ -138,7 +138,7 @@ async def test_a_connection_ends_if_the_daemon_is_down() -> None:
     """The proxy keeps listening, so that clients reach the next daemon on the same port."""
     async with echo_server() as port:
         pass
-    async with Proxy(port, lambda _: Plan("none", 0, True, 0)) as proxy:
+    async with Proxy(lambda: [port], lambda _: Plan("none", 0, True, 0)) as proxy:
         reader, writer = await asyncio.open_connection("127.0.0.1", proxy.port)
         with pytest.raises((asyncio.IncompleteReadError, OSError)):
             await reader.readexactly(1)

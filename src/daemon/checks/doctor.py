@@ -14,7 +14,7 @@ from ..config.provider_settings import PROVIDERS_PREFIX
 from ..config.provider_terms import known_models
 from ..config.settings import ENV_PREFIX, Settings
 from ..persistence.state_directory import DATABASE_FILE, read_address
-from . import machine_checks, registry_checks, remote_checks, tool_checks, trace_checks
+from . import cluster_checks, machine_checks, registry_checks, remote_checks, tool_checks, trace_checks
 from .check_result import CheckResult
 
 MIN_PYTHON: Final = (3, 11)
@@ -38,7 +38,8 @@ async def diagnose(settings: Settings, *, env: Mapping[str, str] = os.environ) -
         machine_checks.port(settings.host, settings.port, setting="port", ours=running),
         machine_checks.port(settings.host, settings.http_port, setting="http_port", ours=running),
         *machine_checks.state_directory(settings.state_dir, token_given=settings.token is not None),
-        machine_checks.database(settings.state_dir / DATABASE_FILE),
+        *([machine_checks.database(settings.state_dir / DATABASE_FILE)] if settings.store is None else []),
+        *await cluster_checks.shared_database(settings, running),
         machine_checks.workspace(settings.workspace),
         machine_checks.sandbox(),
         *tool_checks.files(settings),

@@ -74,6 +74,11 @@ class ClusterNode:
         await _attempt(self.membership.leave(), "that the node has released its sessions")
 
     @property
+    def may_answer(self) -> bool:
+        """Whether this node has a good lease."""
+        return self.membership.may_answer
+
+    @property
     def problems(self) -> Sequence[DaemonProblem]:
         """The settings that other nodes have otherwise, and whether this one may answer."""
         problems = []

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from typing import Final
 
 import structlog
@@ -63,8 +62,12 @@ class Membership:
     async def run(self) -> None:
         """Looks at the nodes until cancelled, and buries those whose lease has ended."""
         while True:
-            with suppress(StoreError):  # the store reports it, and without the database no node can be buried
+            try:
                 await self.look()
+            except StoreError:
+                pass  # the store reports it, and without the database no node can be buried
+            except Exception:  # noqa: BLE001 - without this loop no dead node would be found
+                _log.exception("the nodes cannot be read")
             await asyncio.sleep(self._store.lease.lease_s / LOOKS)
 
     async def look(self) -> None:

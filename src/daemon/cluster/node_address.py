@@ -22,7 +22,12 @@ def node_address(host: str, port: int, http_port: int, *, tls: bool) -> str:
 
 def address_of(node: NodeRow) -> NodeAddress | None:
     """Returns the address that a node has announced; None if it has not, or if its version has another form."""
+    return decode_node_address(node.address)
+
+
+def decode_node_address(announced: str) -> NodeAddress | None:
+    """Returns what ``node_address`` encoded; None if it is something else."""
     try:
-        return msgspec.json.decode(node.address, type=NodeAddress)
+        return msgspec.json.decode(announced, type=NodeAddress)
     except msgspec.DecodeError:
         return None

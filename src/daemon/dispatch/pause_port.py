@@ -63,6 +63,12 @@ class PausePort(Protocol):
         """
         ...
 
+    async def adopt(self, call_id: str) -> bool:
+        """Makes this process the one that continues a call whose requests are decided. Returns False if another node of
+        the cluster was faster.
+        """
+        ...
+
     async def end(self, stored: StoredDetachedCall, error: CallError) -> None:
         """Persists that a paused call ends with an error."""
         ...

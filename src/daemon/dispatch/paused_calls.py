@@ -265,7 +265,8 @@ class PausedCalls:
         if current.dropped:
             await self._end(current, _dropped(by_size=True))
             return
-        await self._detached.resume_call(current)
+        if await self._pauses.adopt(current.call_id):
+            await self._detached.resume_call(current)
 
     async def _end(self, stored: StoredDetachedCall, error: CallError) -> None:
         await self._pauses.end(stored, error)

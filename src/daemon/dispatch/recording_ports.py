@@ -146,6 +146,10 @@ class JournalPort(Protocol):
         """Deletes a session that cannot be resumed."""
         ...
 
+    def sessions_unloaded(self, sessions: Sequence[Session]) -> None:
+        """Lets other nodes load these sessions, which are no longer in memory."""
+        ...
+
     def sessions_seen(self, sessions: Iterable[Session]) -> None:
         """Updates the time at which these sessions were last in use."""
         ...

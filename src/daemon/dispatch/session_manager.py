@@ -167,6 +167,7 @@ class SessionManager:
     def unload(self, session: Session) -> None:
         """Remove a session from memory that the database has, with all answers of its calls."""
         self._sessions.remove(session)
+        self._journal.sessions_unloaded([session])
 
     def hold(self, session: Session, port: CallPort) -> CallPort | None:
         """Let a port hold the session. Returns the port that held it until now."""
@@ -233,9 +234,10 @@ class SessionManager:
             idle = self._sessions.idle(now, self._limits().progress_window_s)
             # While writes fail, even the ends of journalled calls may be in memory alone.
             if idle and await self._persist_unjournalled(idle) and self._journal.writable:
-                for session in self._sessions.idle(now, self._limits().progress_window_s):
-                    if session in idle:
-                        self._sessions.remove(session)
+                unloaded = [s for s in self._sessions.idle(now, self._limits().progress_window_s) if s in idle]
+                for session in unloaded:
+                    self._sessions.remove(session)
+                self._journal.sessions_unloaded(unloaded)
             if now - self._seen_at > _SEEN_INTERVAL_S:
                 self._seen_at = now
                 self._journal.sessions_seen(session for session in self._sessions if session.resumable)

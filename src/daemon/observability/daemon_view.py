@@ -49,6 +49,11 @@ class ClusterView(Protocol):
     @property
     def problems(self) -> Sequence[DaemonProblem]: ...
 
+    @property
+    def may_answer(self) -> bool:
+        """Whether this node may answer for sessions that can be resumed."""
+        ...
+
     async def rows(self) -> list[dict[str, Any]]:
         """Returns one object per node that lives or drains."""
         ...
@@ -115,6 +120,7 @@ class LiveDaemonView:
             started_at=self.started_at,
             connections=self.connections(),
             problems=[problem.detail if operator else problem.summary for problem in self._problems()],
+            may_answer=self.cluster is None or self.cluster.may_answer,
         )
 
     def _problems(self) -> list[DaemonProblem]:

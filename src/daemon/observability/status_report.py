@@ -15,11 +15,19 @@ from ..hosted_registries import HostedRegistries
 
 
 def health(
-    router: Router, *, version: str, started_at: float, connections: int, problems: Iterable[str]
+    router: Router,
+    *,
+    version: str,
+    started_at: float,
+    connections: int,
+    problems: Iterable[str],
+    may_answer: bool = True,
 ) -> dict[str, Any]:
-    """The report of ``/readyz`` and ``health``: ``status`` is ``ready`` if calls are accepted."""
+    """The report of ``/readyz`` and ``health``: ``status`` is ``ready`` if calls are accepted. ``may_answer``: this
+    node of a cluster may answer for sessions that can be resumed.
+    """
     state: dict[str, Any] = {
-        "status": "ready" if router.accepting else "stopping",
+        "status": "stopping" if not router.accepting else "ready" if may_answer else "unavailable",
         "version": version,
         "uptime_s": round(time.time() - started_at, 1),
         "connections": connections,
@@ -28,6 +36,8 @@ def health(
     }
     if not router.accepting:
         state["reasons"] = ["the daemon is stopping and accepts no new calls"]
+    elif not may_answer:
+        state["reasons"] = ["the node does not reach the database: other nodes serve its sessions"]
     return state
 
 

@@ -108,7 +108,7 @@ class StoreJournal:
         if reason is None:
             return writing.result()
         # While the embedded database cannot be written, the store has reported it, once for all calls that it refuses.
-        if self.writable or (self._shared and not at_once):
+        if not at_once and (self._shared or self.writable):
             await self._unpersisted(call, reason)
         return True
 
@@ -205,6 +205,10 @@ class StoreJournal:
 
     def session_closed(self, session: Session) -> None:
         self._store.sessions.close(session.id)
+
+    def sessions_unloaded(self, sessions: Sequence[Session]) -> None:
+        if self._shared and sessions:
+            self._store.sessions.release([session.id for session in sessions])
 
     def sessions_seen(self, sessions: Iterable[Session]) -> None:
         self._store.sessions.mark_seen([session.id for session in sessions])

@@ -92,6 +92,14 @@ class StorePauses:
         except StoreError as error:
             raise unreadable(error) from error
 
+    async def adopt(self, call_id: str) -> bool:
+        if self._store.cluster is None:
+            return True
+        try:
+            return bool(await self._store.journal.adopt_detached(call_id=call_id))
+        except StoreError as error:
+            raise unreadable(error) from error
+
     async def decide(
         self, stored: StoredDetachedCall, decisions: Sequence[tuple[str, InputDecision]], by: RunningCall | None
     ) -> None:

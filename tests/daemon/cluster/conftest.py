@@ -13,6 +13,7 @@ from toold.daemon import lifecycle
 from toold.daemon.app import Daemon
 from toold.daemon.config.setting_sources import load_settings
 from toold.daemon.lifecycle import running
+from toold.daemon.store_opening import open_store
 from toold.store import Store
 from websockets.asyncio.client import ClientConnection, connect
 
@@ -26,7 +27,7 @@ StartNode = Callable[..., Awaitable[Daemon]]
 @pytest.fixture
 async def start_node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[StartNode]:
     """``await start_node("a", **environment)``: a node of one cluster, without SDKs."""
-    cluster, open_store = MemoryCluster(), lifecycle._open_store
+    cluster = MemoryCluster()
     async with AsyncExitStack() as stack:
 
         async def start(name: str, **env: str) -> Daemon:
@@ -37,7 +38,7 @@ async def start_node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIt
                 store.cluster = node  # type: ignore[misc]
                 return store
 
-            monkeypatch.setattr(lifecycle, "_open_store", open_shared)
+            monkeypatch.setattr(lifecycle, "open_store", open_shared)
             monkeypatch.setattr(lifecycle, "secrets", SimpleNamespace(token_hex=lambda _: f"{name}0"))
             given = {
                 "TOOLD_PORT": "0",

@@ -203,6 +203,9 @@ class FakeJournal:
     def session_closed(self, session: Session) -> None:
         self.events.append(("close", session.label))
 
+    def sessions_unloaded(self, sessions: Sequence[Session]) -> None:
+        pass
+
     def sessions_seen(self, sessions: Iterable[Session]) -> None:
         self.events.extend(("seen", session.label) for session in sessions)
 

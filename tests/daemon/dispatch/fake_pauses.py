@@ -42,6 +42,9 @@ class FakePauses:
     async def decision_hashes(self, call_id: str, principal: Principal) -> Mapping[str, bytes]:
         return {}
 
+    async def adopt(self, call_id: str) -> bool:
+        return True
+
     async def decide(
         self, stored: StoredDetachedCall, decisions: Sequence[tuple[str, InputDecision]], by: RunningCall | None
     ) -> None:

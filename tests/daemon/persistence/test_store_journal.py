@@ -121,6 +121,8 @@ def accepted(session: Session, key: str = "n1", name: str = "effect") -> Running
     session.calls.register(key, name, ToolCall(key, name, arguments), time.monotonic())
     call = SimpleNamespace(
         long_result=False,
+        changed_by=None,
+        result_changed_by=None,
         id=f"call-{key}",
         key=key,
         session=session,

@@ -1,0 +1,92 @@
+"""Opens the daemon's store: the embedded database of the state directory, or a database that several nodes share."""
+
+import socket
+from collections.abc import Callable
+from typing import Final
+from urllib.parse import urlsplit
+
+from ..audit import content_reducer
+from ..store import Store, StoreError, open_sqlite_store
+from .cluster.node_address import decode_node_address
+from .config import settings_mapping
+from .config.setting_sources import SettingsError
+from .config.settings import Settings
+from .persistence.state_directory import StateDirectory
+
+_LISTENS_S: Final = 1.0
+"""How long a node that has the name of this one has to accept a connection."""
+
+
+def open_store(settings: Settings, state: StateDirectory, epoch: str, on_fenced: Callable[[str], None]) -> Store:
+    """Opens the database. ``epoch`` identifies this process. ``on_fenced`` is called on the store's thread, with the
+    reason, if this process is a node of a cluster and must end.
+
+    Raises:
+        SettingsError: the package for the database is not installed.
+        StateError: the key of the audit chain cannot be used.
+        StoreError: the database cannot be opened.
+    """
+    content, retention = content_reducer(settings.audit_content), settings_mapping.retention(settings)
+    copies = settings_mapping.copies_conversations(settings)
+    expects_chain = state.has_audit_key
+    key = state.load_or_create_audit_key()
+    try:
+        if settings.store is None:
+            return open_sqlite_store(
+                state.database,
+                content=content,
+                retention=retention,
+                key=key,
+                expects_chain=expects_chain,
+                copy_conversations=copies,
+            )
+        return _postgres()(
+            settings.store.get_secret_value(),
+            epoch=epoch,
+            node_name=settings.node_name or socket.gethostname(),
+            lease_s=settings.lease_s,
+            content=content,
+            retention=retention,
+            key=key,
+            path=state.path,
+            on_fenced=on_fenced,
+            expects_chain=expects_chain,
+            copy_conversations=copies,
+            listens=listens,
+        )
+    except StoreError:
+        if not expects_chain:
+            state.remove_audit_key()  # it has signed nothing; the next start is a first start again
+        raise
+
+
+def _postgres() -> "Callable[..., Store]":
+    """Returns ``open_postgres_store``.
+
+    Raises:
+        SettingsError: its package is not installed.
+    """
+    try:
+        from ..store.postgres.postgres_store import open_postgres_store  # noqa: PLC0415 - needs an extra
+    except ModuleNotFoundError as error:
+        raise SettingsError(
+            f"store: PostgreSQL needs the package {error.name}: pip install 'toold[postgres]'"
+        ) from None
+    return open_postgres_store
+
+
+def listens(announced: str) -> bool:
+    """Returns whether something may accept connections at the address that a node announced: False only if its machine
+    refuses them.
+    """
+    address = decode_node_address(announced)
+    if address is None:
+        return True
+    parts = urlsplit(address.websocket)
+    try:
+        socket.create_connection((parts.hostname or "", parts.port or 0), _LISTENS_S).close()
+    except ConnectionRefusedError:
+        return False
+    except OSError:
+        return True
+    return True

@@ -1,0 +1,242 @@
+"""``python -m tests.chaos.cluster``: a fault run against three nodes on one PostgreSQL database (docs/cluster.md).
+
+The clients, their calls and the verdict are those of ``make chaos``. A balancer sends each connection to a node at
+random, and breaks connections; nodes are killed, paused for longer than their lease, drained and cut off from the
+database; the database is restarted and killed.
+"""
+
+import argparse
+import asyncio
+import json
+import logging
+import random
+import shutil
+import signal
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from .__main__ import report
+from .callers import HEARTBEAT_S
+from .cluster_nodes import FENCED, NODES, Database, Node, database, start_nodes
+from .daemon import DaemonError
+from .evidence import effect_lines
+from .project import ProjectError
+from .proxy import Proxy, draw
+from .run import IN_FLIGHT, Course, Say, Scale, damage, end_all, make_calls, report_progress
+from .tally import Evidence, Row, Tally, tally
+
+LEASE_S: Final = 4.0
+"""Shorter than in production, so that a run of minutes has many leases that end."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterScale:
+    """The size of a run."""
+
+    run: Scale
+    faults: tuple[str, ...]
+    """The names of ``FAULTS`` to draw from, each as often as it is listed."""
+
+
+async def run_cluster(directory: Path, scale: ClusterScale, say: Say = lambda _: None) -> Tally:
+    """Make the calls, inject the faults, and judge the outcome.
+
+    Raises:
+        DaemonError: a node did not start, or did not stop cleanly.
+        ProjectError: PostgreSQL is not installed.
+    """
+    async with AsyncExitStack() as stack:
+        server = await stack.enter_async_context(database())
+        settings = {
+            "TOOLD_LEASE_S": str(LEASE_S),
+            "TOOLD_PING_INTERVAL_S": str(HEARTBEAT_S),
+            "TOOLD_PING_TIMEOUT_S": str(HEARTBEAT_S),
+            "TOOLD_MAX_RUNNING_PER_SESSION": str(IN_FLIGHT - 1),
+            "TOOLD_AUDIT_KEEP_DAYS": "100000",
+        }
+        nodes, token = await start_nodes(stack, directory, server, settings)
+        second = (directory / "second.token").read_text()
+        upstream = partial(_next_ports, nodes, random.Random(f"{scale.run.seed} balancer"))
+        balancer = await stack.enter_async_context(Proxy(upstream, partial(draw, scale.run.seed)))
+        course = Course(scale.run.calls)
+        faults = [_inject(scale, course, nodes, server)]
+        watchers = [report_progress(course, balancer, say), *(_supervise(course, node) for node in nodes)]
+        tasks = [asyncio.create_task(each) for each in (*faults, *watchers)]
+        stack.push_async_callback(end_all, tasks)
+        unexpected = await make_calls(scale.run, course, balancer, [token, second], tasks[: len(faults)])
+        await end_all(tasks[len(faults) :])
+        for node in nodes:
+            await node.daemon.stop()
+        rows = await asyncio.to_thread(audit_rows, server)
+    logs = [node.daemon.logged() for node in nodes]
+    evidence = Evidence(
+        [line for node in nodes for line in effect_lines(node.daemon.state)],
+        rows,
+        None,
+        sum(log.count("Traceback") for log in logs),
+    )
+    outcome = tally(course.calls, evidence)
+    breaches = {**outcome.breaches, "frames that answer no call": unexpected}
+    relays = sum(log.count('"connection relayed"') for log in logs)
+    buried = sum(log.count('"node declared dead"') for log in logs)
+    seen = {"relayed connections": relays, "nodes declared dead": buried}
+    return Tally({**outcome.figures, **damage(course, balancer), **seen}, breaches)
+
+
+def _next_ports(nodes: Sequence[Node], chance: random.Random) -> Sequence[int]:
+    """The order in which the balancer tries the nodes: it takes the first one that accepts the connection."""
+    ports = [node.daemon.port for node in nodes]
+    chance.shuffle(ports)
+    return ports
+
+
+def audit_rows(server: Database) -> list[Row]:
+    """All audit rows in the database."""
+    query = "SELECT json_build_array(id, request_id, outcome, executed) FROM toold.call ORDER BY number"
+    rows = [json.loads(line) for line in server.sql(query).splitlines()]
+    return [Row(each, json.loads(request_id), *rest) for each, request_id, *rest in rows]
+
+
+# --- faults ----------------------------------------------------------------------------------------------------------
+
+
+async def _kill(node: Node, chance: random.Random, _: Database) -> None:
+    """The process ends at once, and starts again after a moment."""
+    async with node.turn:
+        await node.daemon.kill()
+        await asyncio.sleep(chance.choice([0, chance.uniform(0, 3.0)]))
+        await node.daemon.start()
+
+
+async def _drain(node: Node, chance: random.Random, _: Database) -> None:
+    """The process stops as for an upgrade, and starts again."""
+    async with node.turn:
+        await node.daemon.stop(frozenset({0, FENCED}))
+        await asyncio.sleep(chance.uniform(0, 1.0))
+        await node.daemon.start()
+
+
+async def _pause(node: Node, chance: random.Random, _: Database) -> None:
+    """The process does not run for a while, mostly longer than its lease. Then it continues, or finds itself fenced."""
+    node.daemon.signal(signal.SIGSTOP)
+    try:
+        await asyncio.sleep(chance.uniform(0.5, 2.5 * LEASE_S))
+    finally:
+        node.daemon.signal(signal.SIGCONT)
+
+
+async def _cut_off(node: Node, chance: random.Random, _: Database) -> None:
+    """The node does not reach the database: connections are reset, or nothing passes."""
+    with node.link.cut(silent=chance.random() < 0.5):
+        await asyncio.sleep(chance.uniform(0.5, 2.0 * LEASE_S))
+
+
+async def _restart_database(_: Node, chance: random.Random, server: Database) -> None:
+    """The database stops in an orderly way, or is killed, and starts again."""
+    await asyncio.to_thread(server.stop, kill=chance.random() < 0.5)
+    await asyncio.sleep(chance.uniform(0, 1.0))
+    await asyncio.to_thread(server.start)
+
+
+FAULTS: Final = {
+    "node killed": _kill,
+    "node drained": _drain,
+    "node paused": _pause,
+    "node cut off": _cut_off,
+    "database restarted": _restart_database,
+}
+ALL: Final = (
+    ("node killed",) * 4
+    + ("node drained",) * 2
+    + ("node paused",) * 2
+    + ("node cut off",) * 2
+    + ("database restarted",) * 2
+)
+
+
+async def _inject(scale: ClusterScale, course: Course, nodes: Sequence[Node], server: Database) -> None:
+    """One fault after the other; sometimes the next one begins before the last one has ended."""
+    chance = random.Random(f"{scale.run.seed} faults")
+    running = set[asyncio.Task[None]]()
+    try:
+        while await course.wait_for_answers(chance.randrange(*scale.run.between)):
+            name, node = chance.choice(scale.faults), chance.choice(nodes)
+            running.add(asyncio.create_task(_guarded(name, node, random.Random(chance.random()), server)))
+            course.happened[name] += 1
+            if chance.random() < 0.7:
+                await asyncio.wait(running)
+            for task in [task for task in running if task.done()]:
+                running.discard(task)
+                task.result()
+    finally:
+        if running:
+            await asyncio.wait(running)
+    for task in running:
+        task.result()
+
+
+async def _guarded(name: str, node: Node, chance: random.Random, server: Database) -> None:
+    """A fault, while no other one of its kind of victim runs."""
+    async with server.turn if name == "database restarted" else node.fault:
+        await FAULTS[name](node, chance, server)
+
+
+async def _supervise(course: Course, node: Node) -> None:
+    """Starts a node again that found itself fenced, as a supervisor would."""
+    while True:
+        await node.daemon.ended()
+        async with node.turn:  # held by a fault that restarts the node itself
+            code = node.daemon.exit_code
+            if code is None:
+                continue
+            if code != FENCED:
+                raise DaemonError(f"{node.name} ended with {code}:\n{node.daemon.logged()[-3000:]}")
+            course.happened["node fenced"] += 1
+            await node.daemon.start()
+
+
+# --- the command -----------------------------------------------------------------------------------------------------
+
+
+def main() -> int:
+    """Run, print the figures, and name the calls that broke a promise."""
+    parser = argparse.ArgumentParser(prog="python -m tests.chaos.cluster", description=__doc__.splitlines()[0])
+    parser.add_argument("--calls", type=int, default=20_000, help="number of sim_effect calls (%(default)s)")
+    parser.add_argument("--clients", type=int, default=16, help="number of clients (%(default)s)")
+    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**6), help="random by default")
+    parser.add_argument("--minutes", type=float, default=20.0, help="start no call after this (%(default)g)")
+    parser.add_argument("--faults", default=",".join(ALL), help="which faults, separated by commas")
+    arguments = parser.parse_args()
+    faults = tuple(arguments.faults.split(","))
+    if arguments.calls < 1 or arguments.clients < 1 or arguments.minutes <= 0 or set(faults) - set(FAULTS):
+        parser.error(f"calls, clients and minutes must be greater than 0, and faults of {', '.join(FAULTS)}")
+    run = Scale(arguments.calls, arguments.clients, arguments.seed, arguments.minutes * 60)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # ends the started processes on the way out
+    logging.getLogger("toold").setLevel(logging.ERROR)  # every broken connection logs a warning
+    print(f"{run.calls} calls of {run.clients} clients to {NODES} nodes, seed {run.seed}", flush=True)
+    directory = Path(tempfile.mkdtemp(prefix="toold-chaos-"))
+    say: Callable[[str], None] = partial(print, flush=True)
+    try:
+        outcome = asyncio.run(run_cluster(directory, ClusterScale(run, faults), say))
+    except (ProjectError, DaemonError) as error:
+        print(f"{error}\ndata kept in {directory}", file=sys.stderr)
+        return 1
+    except BaseException:
+        shutil.rmtree(directory)
+        raise
+    print(report(outcome))
+    if outcome.kept:
+        shutil.rmtree(directory)
+        return 0
+    print(f"data kept in {directory}\nrun again: make chaos-cluster ARGS='--seed {run.seed} --calls {run.calls}'")
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

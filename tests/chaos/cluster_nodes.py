@@ -1,0 +1,223 @@
+"""The parts of a fault run of a cluster: PostgreSQL, the links of nodes to it, and the nodes as processes."""
+
+import asyncio
+import importlib.util
+import secrets
+import shutil
+import signal
+import tempfile
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
+from pathlib import Path
+from typing import Final, Self
+
+from tests.postgres_cluster import Cluster
+from toold.store.postgres.pg_schema import migrate_postgres
+
+from .daemon import Daemon
+from .project import ProjectError
+
+NODES: Final = 3
+FENCED: Final = 70
+"""The exit code of a node that was declared dead."""
+_SOCKET: Final = ".s.PGSQL.5432"
+
+
+class Database:
+    """A database of a PostgreSQL server that can be stopped and killed."""
+
+    def __init__(self, cluster: Cluster, name: str) -> None:
+        self._cluster = cluster
+        self.name = name
+        self.runs = True
+        self.turn = asyncio.Lock()
+        """Held by the fault that stops the server."""
+
+    @property
+    def socket(self) -> Path:
+        return Path(self._cluster.client_environment["PGHOST"]) / _SOCKET
+
+    @property
+    def url(self) -> str:
+        return self.url_at(self.socket.parent)
+
+    def url_at(self, directory: Path) -> str:
+        """The address of the database at the socket in another directory."""
+        return f"postgresql://postgres@/{self.name}?host={directory}"
+
+    def sql(self, statements: str) -> str:
+        return self._cluster.sql(statements, database=self.name)
+
+    def start(self) -> None:
+        self._cluster.start()
+        self.runs = True
+
+    def stop(self, *, kill: bool) -> None:
+        """Stops the server and closes its connections; ``kill``: as a crash does."""
+        self.runs = False
+        self._cluster.stop(signal.SIGQUIT if kill else signal.SIGINT)
+
+    async def migrate(self) -> None:
+        """Creates the tables."""
+        await asyncio.to_thread(migrate_postgres, self.url)
+
+
+@asynccontextmanager
+async def database() -> AsyncIterator[Database]:
+    """A running server.
+
+    Raises:
+        ProjectError: pgserver is not installed.
+    """
+    spec = importlib.util.find_spec("pgserver")
+    if spec is None or spec.origin is None:
+        raise ProjectError("pgserver has no wheel for this Python")
+    # A separate directory: the path of the socket must be short, and PostgreSQL's user must have access.
+    with tempfile.TemporaryDirectory(prefix="toold-pg-", ignore_cleanup_errors=True) as directory:
+        server = await asyncio.to_thread(Cluster, Path(directory), Path(spec.origin).parent)
+        try:
+            server.sql("CREATE DATABASE toold")
+            yield Database(server, "toold")
+        finally:
+            server.stop()
+
+
+class DatabaseLink:
+    """The way of one node to the database, which can be cut: a socket that forwards to that of the server."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._open = asyncio.Event()
+        self._open.set()
+        self._refusing = False
+        self._writers = set[asyncio.StreamWriter]()
+        self._tasks = set[asyncio.Task[None]]()
+
+    async def __aenter__(self) -> Self:
+        return await self.open()
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def open(self) -> Self:
+        self._directory = tempfile.TemporaryDirectory(prefix="toold-pg-link-")
+        path = Path(self._directory.name) / _SOCKET
+        self._server = await asyncio.start_unix_server(self._begin, path)
+        self.url = self._database.url_at(Path(self._directory.name))
+        return self
+
+    async def close(self) -> None:
+        self._server.close()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._server.wait_closed()
+        self._directory.cleanup()
+
+    @contextmanager
+    def cut(self, *, silent: bool) -> Iterator[None]:
+        """Nothing passes in this block. ``silent``: connections stay open; else they are reset, and new ones too."""
+        self._open.clear()
+        self._refusing = not silent
+        if self._refusing:
+            self._abort()
+        try:
+            yield
+        finally:
+            if silent:  # bytes that were held back do not arrive later, as after a partition that broke connections
+                self._abort()
+            self._refusing = False
+            self._open.set()
+
+    def _abort(self) -> None:
+        for writer in self._writers:
+            writer.transport.abort()
+
+    def _begin(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.create_task(self._serve(reader, writer))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._writers.add(writer)
+        try:
+            if self._refusing:
+                return
+            await self._open.wait()
+            with suppress(OSError):  # the server does not run
+                from_server, to_server = await asyncio.open_unix_connection(self._database.socket)
+                self._writers.add(to_server)
+                try:
+                    await asyncio.wait(
+                        [
+                            asyncio.create_task(self._pass_on(reader, to_server)),
+                            asyncio.create_task(self._pass_on(from_server, writer)),
+                        ],
+                        return_when=asyncio.FIRST_COMPLETED,
+                    )
+                finally:
+                    self._writers.discard(to_server)
+                    to_server.transport.abort()
+        finally:
+            self._writers.discard(writer)
+            writer.transport.abort()
+
+    async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(OSError):
+            while piece := await reader.read(64 * 1024):
+                await self._open.wait()
+                writer.write(piece)
+                await writer.drain()
+
+
+class Node:
+    """One node of the cluster: a daemon process and its link to the database."""
+
+    def __init__(self, directory: Path, link: DatabaseLink, settings: Mapping[str, str]) -> None:
+        directory.mkdir()
+        self.name = directory.name
+        self.link = link
+        self.daemon = Daemon(directory, settings)
+        self.turn = asyncio.Lock()
+        """Held while something stops and starts the process."""
+        self.fault = asyncio.Lock()
+        """Held during a fault of this node."""
+
+    def prepare(self, audit_key: str) -> None:
+        """Creates the state directory with the audit key that all nodes have."""
+        self.daemon.state.mkdir(mode=0o700)
+        key = self.daemon.state / "audit.key"
+        key.touch(mode=0o600)
+        key.write_text(f"{audit_key}\n", encoding="ascii")
+
+
+async def start_nodes(
+    stack: AsyncExitStack, directory: Path, database: Database, settings: Mapping[str, str]
+) -> tuple[list[Node], str]:
+    """Starts the nodes of a cluster; the stack ends them. Returns their token too; the token of another principal is in
+    the file ``second.token``.
+
+    Raises:
+        DaemonError: one does not start.
+    """
+    token, audit_key, nodes = secrets.token_urlsafe(32), secrets.token_hex(32), list[Node]()
+    await database.migrate()
+    for number in range(NODES):
+        link = await stack.enter_async_context(DatabaseLink(database))
+        own = {
+            "TOOLD_STORE": link.url,
+            "TOOLD_NODE_NAME": f"node-{number}",
+            "TOOLD_CLUSTER_SECRET": f"secret-of-{token}",
+            "TOOLD_TOKEN": token,
+            "TOOLD_GRACE_PERIOD_S": "3",
+        }
+        nodes.append(Node(directory / f"node-{number}", link, own | dict(settings)))
+        nodes[-1].prepare(audit_key)
+        stack.push_async_callback(nodes[-1].daemon.close)
+    second = await nodes[0].daemon.create_token("second")
+    (directory / "second.token").write_text(second)
+    for node in nodes[1:]:
+        shutil.copy(nodes[0].daemon.state / "tokens.json", node.daemon.state)
+    for node in nodes:
+        await node.daemon.start()
+    return nodes, token

@@ -1,0 +1,121 @@
+"""``python -m tests.chaos.takeover``: how long a client of a cluster gets no answer when the node of its session ends.
+
+Three nodes with the default lease, one client of the library with its own times, and a balancer that skips closed
+ports. The client calls without pause; each fault hits the node that holds its session.
+"""
+
+import argparse
+import asyncio
+import logging
+import shutil
+import signal
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack, suppress
+from itertools import pairwise
+from pathlib import Path
+from typing import Final
+
+from toold.client import MCPWebSocketClient
+from toold.protocol.error_codes import CallError
+
+from .cluster_nodes import FENCED, Node, database, start_nodes
+from .daemon import DaemonError
+from .project import ProjectError
+from .proxy import Plan, Proxy
+
+_SETTLE_S: Final = 3.0
+"""Between a fault and the next one, after the node runs again."""
+
+
+async def _kill(node: Node) -> None:
+    await node.daemon.kill()
+
+
+async def _drain(node: Node) -> None:
+    await node.daemon.stop()
+
+
+async def _pause(node: Node) -> None:
+    node.daemon.signal(signal.SIGSTOP)
+
+
+FAULTS: Final[dict[str, Callable[[Node], Awaitable[None]]]] = {"kill -9": _kill, "SIGTERM": _drain, "SIGSTOP": _pause}
+
+
+async def measure(directory: Path, fault: str, times: int, lease_s: float) -> list[float]:
+    """Returns the longest time without an answer around each fault, in seconds."""
+    gaps: list[float] = []
+    async with AsyncExitStack() as stack:
+        server = await stack.enter_async_context(database())
+        nodes, token = await start_nodes(stack, directory, server, {"TOOLD_LEASE_S": str(lease_s)})
+        plan = Plan("none", 0, False, 0)
+        balancer = await stack.enter_async_context(Proxy(lambda: [node.daemon.port for node in nodes], lambda _: plan))
+        client = MCPWebSocketClient("127.0.0.1", balancer.port, token)
+        await client.connect()
+        stack.push_async_callback(client.disconnect)
+        answers = [time.monotonic()]
+        calling = asyncio.create_task(_call(client, answers))
+        for _ in range(times):
+            holder = await _holder(client, nodes)
+            nodes.remove(holder)
+            nodes.append(holder)  # the balancer tries the others first
+            began = time.monotonic()
+            await FAULTS[fault](holder)
+            while answers[-1] < began + 0.1 or time.monotonic() - answers[-1] > 0.5:
+                await asyncio.sleep(0.05)
+            await asyncio.sleep(_SETTLE_S)
+            around = [at for at in answers if at > began - 1]
+            gaps.append(max(later - earlier for earlier, later in pairwise(around)))
+            if fault == "SIGSTOP":
+                holder.daemon.signal(signal.SIGCONT)
+                await holder.daemon.ended()
+                assert holder.daemon.exit_code == FENCED
+            await holder.daemon.start()
+            await asyncio.sleep(_SETTLE_S)
+        calling.cancel()
+    return gaps
+
+
+async def _call(client: MCPWebSocketClient, answers: list[float]) -> None:
+    while True:
+        with suppress(CallError):
+            await client.call("sim_effect", {"text": "takeover"}, timeout=300)
+        answers.append(time.monotonic())
+
+
+async def _holder(client: MCPWebSocketClient, nodes: list[Node]) -> Node:
+    """The node that holds the client's session."""
+    status = (await client.call("status", {})).structured
+    assert isinstance(status, dict)
+    (name,) = [node["name"] for node in status["nodes"] if node["this"]]
+    return next(node for node in nodes if node.name == name)
+
+
+def main() -> int:
+    """Print the shortest, the median and the longest time for each fault."""
+    parser = argparse.ArgumentParser(prog="python -m tests.chaos.takeover", description=__doc__.splitlines()[0])
+    parser.add_argument("--times", type=int, default=10, help="of each fault (%(default)s)")
+    parser.add_argument("--lease", type=float, default=10.0, help="lease_s of the nodes (%(default)g)")
+    parser.add_argument("--faults", default=",".join(FAULTS), help="which faults, separated by commas")
+    arguments = parser.parse_args()
+    logging.getLogger("toold").setLevel(logging.ERROR)
+    for fault in arguments.faults.split(","):
+        directory = Path(tempfile.mkdtemp(prefix="toold-takeover-"))
+        try:
+            gaps = asyncio.run(measure(directory, fault, arguments.times, arguments.lease))
+        except (ProjectError, DaemonError) as error:
+            print(error, file=sys.stderr)
+            return 1
+        finally:
+            shutil.rmtree(directory)
+        shown = " / ".join(f"{each:.2f}" for each in (min(gaps), statistics.median(gaps), max(gaps)))
+        print(f"{fault:<10}{len(gaps):>3} times: min / median / max {shown} s without an answer", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
