@@ -200,6 +200,8 @@ def _tables(
         extra |= {"allow_private": [host]} if allow_private else {}
         for one in (kind,) if kind else _kinds(first):
             yield {"type": one, "spec" if one == "openapi" else "url": first} | extra
+            if one == "mcp" and urlsplit(first).path.rstrip("/").endswith("/sse"):
+                yield {"type": one, "url": first, "transport": "sse"} | extra
     elif not rest and kind in {None, "openapi"} and Path(target[0]).is_file() and _DOCUMENT.search(target[0]):
         yield {"type": "openapi", "spec": str(Path(target[0]).absolute())} | extra
     elif shutil.which(first) is None:
@@ -226,7 +228,7 @@ def _kinds(url: str) -> tuple[Kind, ...]:
         return ("a2a",)
     if _DOCUMENT.search(path):
         return ("openapi",)
-    return ("mcp", "openapi", "a2a") if path.rstrip("/").endswith("mcp") else ("openapi", "mcp", "a2a")
+    return ("mcp", "openapi", "a2a") if path.rstrip("/").endswith(("mcp", "/sse")) else ("openapi", "mcp", "a2a")
 
 
 def _default_name(target: Sequence[str]) -> str:

@@ -300,6 +300,7 @@ class Daemon:
         """Close the connections whose token is no longer valid."""
         self.websocket.close_unauthorized(self._authenticator.denial_reason)
         self.http_host.mcp.close_unauthorized(self._authenticator.denial_reason)
+        self.http_host.sse.close_unauthorized(self._authenticator.denial_reason)
 
     def _tokens_changed(self, book: TokenBook) -> None:
         self.principal_limits.apply(

@@ -38,7 +38,7 @@ from .resource_host import ResourceHost
 from .sign_in_host import SignInHost
 from .transports.http_intake import HttpIntake
 from .transports.http_port import side_app
-from .transports.mcp import McpServer
+from .transports.mcp import McpServer, SseServer
 from .transports.operator_api import operator_app
 from .transports.rest import RestServer
 from .transports.sign_in_pages import sign_in_routes
@@ -97,6 +97,7 @@ class HttpHost:
             metadata=lambda toolset: None if resource is None else resource.metadata_url(toolset),
             resources=parts.resources,
         )
+        self.sse = SseServer(self.mcp)
         self.a2a = A2AHost(
             parts.router,
             parts.store,
@@ -141,6 +142,7 @@ class HttpHost:
     def close_streams(self) -> None:
         """Ends the open streams, which would delay the daemon's stop."""
         self.mcp.close_streams()
+        self.sse.close()
         if self.dashboard is not None:
             self.dashboard.close_streams()
         self.a2a.tasks.close()
@@ -156,6 +158,7 @@ class HttpHost:
             agent_health=self._agent_health,
             metrics=parts.metrics,
             mcp=self.mcp,
+            sse=self.sse,
             openai=openai_server(router, intake, parts.view, origins, authenticator),
             rest=RestServer(router, intake, origins, authenticator, self.mcp.metadata),
             a2a=self.a2a.server,

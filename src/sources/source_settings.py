@@ -112,6 +112,8 @@ class McpSettings(CachedSettings):
     env: Environment = {}
     """The program's environment, in addition to the few variables that every program needs."""
     url: HttpUrl | None = None
+    transport: Literal["http", "sse"] = "http"
+    """How to talk to ``url``: over Streamable HTTP, or over HTTP with SSE, as revision 2024-11-05 does."""
     auth: McpAuth | None = None
     list_auth: McpAuth | None = None
     """If ``auth`` is of each caller: how the daemon authenticates to list the tools."""
@@ -124,8 +126,8 @@ class McpSettings(CachedSettings):
     allow_private: Hosts = False
     start_timeout_s: Annotated[float, Field(gt=0, le=600, allow_inf_nan=False)] = 30.0
     """The time limit for starting or connecting, and listing the tools."""
-    timeout_s: Annotated[float, Field(gt=0, le=1800, allow_inf_nan=False)] = 30.0
-    """The default timeout of a call."""
+    timeout_s: Annotated[float, Field(gt=0, le=1800, allow_inf_nan=False)] = 300.0
+    """The default timeout of a call. Servers run builds and browsers; clients give up by themselves, and cancel."""
     sampling: Literal["client", "daemon", "off"] = "client"
     sampling_budget: Amounts = {}
     """Who answers requests for completions: the client of the call, the daemon's models by day's budget, or no one."""
@@ -172,6 +174,8 @@ class McpSettings(CachedSettings):
             raise PydanticCustomError(
                 "mcp_transport", "auth and allow_private require url; a program gets its secrets in env"
             )
+        if self.url is None and self.transport == "sse":
+            raise PydanticCustomError("mcp_transport", 'transport = "sse" requires url')
         if self.command is None and (self.env or self.cwd is not None):
             raise PydanticCustomError("mcp_transport", "env and cwd require command")
         if any(isinstance(auth, ApiKeyAuth) and auth.location == "query" for auth in (self.auth, self.list_auth)):

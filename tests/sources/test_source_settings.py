@@ -96,7 +96,7 @@ def test_a_server_is_a_program_or_a_url() -> None:
         "KEY": SecretLocation("SERVER_KEY", None),
         "TOKEN": SecretLocation(None, Path("/run/token")),
     }
-    assert (program.timeout_s, program.start_timeout_s, program.rate) == (30, 30, None)
+    assert (program.timeout_s, program.start_timeout_s, program.rate) == (300, 30, None)
     (address,) = read_sources({"s": {"type": "mcp", "url": "https://tools.example/mcp"}}).values()
     assert isinstance(address, McpSettings)
     assert address.allow_private is False

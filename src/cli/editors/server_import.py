@@ -26,7 +26,6 @@ _HARMLESS: Final = re.compile(
 may be a secret."""
 _PATH: Final = re.compile(r"(~|\.{1,2})?(/[\w.@ -]+)+/?")
 _PLAIN_HEADERS: Final = frozenset({"accept", "content-type", "user-agent"})
-_SSE: Final = "it uses the SSE transport of 2024, which toold does not support; use its Streamable HTTP address"
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,11 +197,11 @@ class _Import:
     def _remote(self, url: str) -> dict[str, Any]:
         kind = str(self._entry.get("type") or self._entry.get("transport") or "")
         parts = urlsplit(self._plain(url, "URL"))
-        if kind == "sse" or (not kind and parts.path.rstrip("/").endswith("/sse")):
-            raise _NotImportableError(_SSE)
         if parts.username is not None or any(is_secret_name(key) for key, _ in parse_qsl(parts.query)):
             raise _NotImportableError("its URL has a secret; send it in a header instead")
         table: dict[str, Any] = {"url": url}
+        if kind == "sse" or (not kind and parts.path.rstrip("/").endswith("/sse")):
+            table["transport"] = "sse"
         if _is_private(parts.hostname or ""):
             table["allow_private"] = [parts.hostname]
         auth = self._auth()

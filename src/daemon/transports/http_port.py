@@ -43,6 +43,7 @@ def side_app(
     agent_health: AgentHealth,
     metrics: Callable[[], bytes],
     mcp: ASGIApp,
+    sse: ASGIApp,
     openai: ASGIApp,
     rest: ASGIApp,
     a2a: ASGIApp,
@@ -58,10 +59,10 @@ def side_app(
 ) -> ASGIApp:
     """Returns the app of the HTTP port; ``operator`` serves the unlisted paths below ``/operator``.
 
-    ``mcp`` gets the requested toolset, or None, in the scope's ``toolset``; ``openai`` serves ``/v1/``, ``rest`` and
-    ``a2a`` the paths of ``rest_request`` and ``a2a_route``, ``platform`` those below ``/api/v1/``, and ``registry`` the
-    requests of which ``is_registry`` says so by path and method. With ``loopback_only``, requests must name the port by
-    a loopback name; ``sign_ins`` are the routes below ``/oauth``.
+    ``mcp`` and ``sse`` get the requested toolset, or None, in the scope's ``toolset``; ``openai`` serves ``/v1/``,
+    ``rest`` and ``a2a`` the paths of ``rest_request`` and ``a2a_route``, ``platform`` those below ``/api/v1/``, and
+    ``registry`` the requests of which ``is_registry`` says so by path and method. With ``loopback_only``, requests must
+    name the port by a loopback name; ``sign_ins`` are the routes below ``/oauth``.
     Pages of ``allowed_origins`` may read the responses of these and of the OAuth metadata.
     """
     pages = Starlette(
@@ -96,8 +97,9 @@ def side_app(
             return
         path: str = scope["path"]
         method = scope["method"]
-        if _is_mcp(path):
-            app, scope["toolset"] = mcp, path[len("/mcp/") :] or None
+        root = _mcp_root(path)
+        if root is not None:
+            app, scope["toolset"] = mcp if root == "/mcp" else sse, path[len(root) + 1 :] or None
         else:
             app = registry if is_registry(path, method) else apps.get(_protocol(path, method), pages)
         if origin in origins and (app is not pages or path.startswith(WELL_KNOWN)):
@@ -123,9 +125,14 @@ def _protocol(path: str, method: str) -> str | None:
     return "a2a" if is_a2a_path(path) or (path == "/" and method == "POST") else None
 
 
-def _is_mcp(path: str) -> bool:
-    """Whether the path is ``/mcp`` or ``/mcp/{toolset}``."""
-    return path == "/mcp" or (path.startswith("/mcp/") and "/" not in path[len("/mcp/") :])
+def _mcp_root(path: str) -> str | None:
+    """``/mcp`` or ``/sse`` if the path is one of them, or a toolset below; ``/messages`` for those of a stream; else
+    None.
+    """
+    for root in ("/mcp", "/sse", "/messages"):
+        if path == root or (path.startswith(f"{root}/") and "/" not in path[len(root) + 1 :]):
+            return root
+    return None
 
 
 @lru_cache(maxsize=64)

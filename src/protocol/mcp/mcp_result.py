@@ -8,7 +8,7 @@ from msgspec import UNSET, UnsetType
 from ...version import __version__
 from ..content_text import block_text
 from ..error_codes import ErrorCode, ToolError
-from ..tool_call import ContentBlock, ResourceLink, TextContent, ToolResult
+from ..tool_call import AudioContent, ContentBlock, ResourceLink, TextContent, ToolResult
 from .mcp_revision import STATELESS, McpRevision
 from .request_envelope import SERVER_KEY, TASKS_EXTENSION
 
@@ -60,10 +60,9 @@ def call_result(result: ToolResult, revision: McpRevision) -> CallToolResult:
     structured, outputs = result.structured, result.outputs
     if structured is not UNSET and not isinstance(structured, dict):
         structured = {"result": structured}
-    if not revision.links:
-        outputs = tuple(
-            TextContent(block_text(block)) if isinstance(block, ResourceLink) else block for block in outputs
-        )
+    unknown = (*(() if revision.links else (ResourceLink,)), *(() if revision.audio else (AudioContent,)))
+    if unknown:
+        outputs = tuple(TextContent(block_text(block)) if isinstance(block, unknown) else block for block in outputs)
     if result.error is not None:
         meta[ERROR_KEY] = result.error
         if not outputs:

@@ -19,6 +19,8 @@ class McpRevision:
     """A POST may contain an array of messages."""
     links: bool = True
     """A tool's content may include links to resources."""
+    audio: bool = True
+    """A tool's content may include audio."""
     tasks: Literal["requested", "offered"] | None = None
     """How a call becomes a task: ``requested``, by its ``task`` parameter (experimental in that revision), or
     ``offered`` by the server to clients that declare the extension.
@@ -30,6 +32,7 @@ _ALL: Final = (
     McpRevision("2025-11-25", tasks="requested"),
     McpRevision("2025-06-18"),
     McpRevision("2025-03-26", batches=True, links=False),
+    McpRevision("2024-11-05", links=False, audio=False),
 )
 
 REVISIONS: Final[Mapping[str, McpRevision]] = MappingProxyType({revision.name: revision for revision in _ALL})
@@ -38,6 +41,10 @@ STATELESS: Final = tuple(revision.name for revision in _ALL if revision.stateles
 """The revisions that ``server/discover`` lists; the others start with ``initialize``."""
 DEFAULT_REVISION: Final = REVISIONS["2025-03-26"]
 """The revision of a request without the version header, which that revision did not have yet."""
+
+
+SSE_REVISION: Final = REVISIONS["2024-11-05"]
+"""The revision of HTTP with SSE, until ``initialize`` agrees on another one."""
 
 
 def negotiated(requested: object) -> McpRevision:

@@ -59,10 +59,10 @@ def http_envelope(request: RpcRequest, headers: Mapping[str, str]) -> RequestEnv
     meta = request.params.get("_meta")
     named = headers.get(VERSION_HEADER)
     if named is None and not (isinstance(meta, dict) and VERSION_KEY in meta):
-        return RequestEnvelope(DEFAULT_REVISION, progress_token=_progress_token(meta))
+        return RequestEnvelope(DEFAULT_REVISION, progress_token=progress_token(meta))
     revision = REVISIONS.get(named or "")
     if revision is not None and not revision.stateless:
-        return RequestEnvelope(revision, progress_token=_progress_token(meta))
+        return RequestEnvelope(revision, progress_token=progress_token(meta))
     if revision is None and named is not None and not (isinstance(meta, dict) and VERSION_KEY in meta):
         return unsupported(named)
     return _stateless(request, meta, headers)
@@ -73,7 +73,7 @@ def stdio_envelope(request: RpcRequest, negotiated: McpRevision) -> RequestEnvel
     meta = request.params.get("_meta")
     if isinstance(meta, dict) and VERSION_KEY in meta:
         return _stateless(request, meta, None)
-    return RequestEnvelope(negotiated, progress_token=_progress_token(meta))
+    return RequestEnvelope(negotiated, progress_token=progress_token(meta))
 
 
 def revision_of_notification(headers: Mapping[str, str]) -> McpRevision | MessageProblem:
@@ -123,7 +123,7 @@ def _stateless(
         revision,
         client_of(meta.get(CLIENT_KEY)),
         isinstance(extensions, dict) and TASKS_EXTENSION in extensions,
-        _progress_token(meta),
+        progress_token(meta),
         kinds_declared(capabilities),
     )
 
@@ -155,6 +155,7 @@ def _decoded(value: str) -> str | None:
         return None
 
 
-def _progress_token(meta: object) -> str | int | None:
+def progress_token(meta: object) -> str | int | None:
+    """Returns the token in a request's ``_meta``, with which its client asks for progress."""
     token = meta.get("progressToken") if isinstance(meta, dict) else None
     return token if isinstance(token, str | int) and not isinstance(token, bool) else None

@@ -34,6 +34,7 @@ from ..source_settings import McpSettings
 from . import upstream_failures
 from .caller_capabilities import CapabilityStream
 from .session_questions import SessionQuestions
+from .sse_transport import sse_streams
 from .upstream_exchange import UpstreamExchange
 from .upstream_failures import UpstreamUnavailableError
 from .upstream_http import SourceTransport, current_exchange, recorded_in
@@ -94,6 +95,7 @@ async def open_session(
             "Any", _transport(settings, variables, network, on_log, end, removal_notes, auth, oauth)
         ),  # a context manager that yields streams
         cache=None,
+        mode="legacy" if settings.transport == "sse" else "auto",
         client_info=Implementation(name="toold", version=__version__),
         message_handler=on_message,
         logging_callback=log,
@@ -143,6 +145,10 @@ async def _transport(
     )
     async with httpx2.AsyncClient(transport=transport, timeout=None, trust_env=False) as http:
         limit = settings.max_answer_bytes + _LINE_EXTRA_BYTES
+        if settings.transport == "sse":
+            async with sse_streams(http, settings.url or "", limit, on_end) as (events, posts):
+                yield FilteredStream(events, removal_notes), posts
+            return
         async with streamable_http_client(settings.url or "", http_client=http, max_sse_event_size=limit) as pair:
             yield FilteredStream(pair[0], removal_notes), CapabilityStream(pair[1])
 

@@ -96,6 +96,7 @@ def test_secrets_become_references() -> None:
     ("entry", "expected"),
     [
         ({"url": "https://h.example/mcp"}, {}),
+        ({"url": "https://h.example/mcp", "type": "sse"}, {"transport": "sse"}),
         ({"serverUrl": "https://h.example/mcp", "headers": {"Accept": "x"}}, {}),
         ({"httpUrl": "https://h.example/mcp", "type": "http"}, {}),
         (
@@ -150,8 +151,6 @@ def test_an_address_of_this_machine_is_allowed() -> None:
         ({"command": "x", "args": ["--api-key", "s3cret"]}, "argument 2 looks like a secret"),
         ({"command": "x", "args": [f"--t={TOKEN}"]}, "argument 1 looks like a secret"),
         ({"command": "x", "env": {"K": "s3cret\nmore"}}, "several lines"),
-        ({"type": "sse", "url": "https://h.example/x"}, "SSE"),
-        ({"url": "https://h.example/sse"}, "SSE"),
         ({"url": "https://h.example/mcp?apiKey=s3cret"}, "URL has a secret"),
         ({"url": "https://h.example/mcp", "headers": {"A": "s3cret", "B": "s3cret"}}, "2 headers (A, B)"),
     ],

@@ -40,6 +40,7 @@ async def running(state_dir: Path, health: dict[str, object]) -> AsyncIterator[D
         agent_health=lambda: None,
         metrics=bytes,
         mcp=Response(),
+        sse=Response(),
         openai=Response(),
         rest=Response(),
         a2a=Response(),

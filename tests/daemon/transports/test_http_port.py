@@ -35,6 +35,7 @@ def app(state: State, *, loopback_only: bool = True) -> ASGIApp:
         agent_health=lambda: None,
         metrics=lambda: b"toold_calls_total 1.0\n",
         mcp=mcp,
+        sse=mcp,
         openai=mcp,
         rest=mcp,
         a2a=mcp,

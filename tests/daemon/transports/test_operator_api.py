@@ -100,6 +100,7 @@ def app(
         agent_health=lambda: None,
         metrics=bytes,
         mcp=Response(),
+        sse=Response(),
         openai=Response(),
         rest=Response(),
         a2a=Response(),

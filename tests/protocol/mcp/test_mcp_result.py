@@ -68,7 +68,7 @@ def test_data_that_is_not_an_object(revision: McpRevision, value: object) -> Non
 
 @EVERY
 def test_other_blocks(revision: McpRevision) -> None:
-    """Images, audio and resources are unchanged; links are described in the revision without them."""
+    """Images, audio and resources are unchanged; links and audio are described in the revisions without them."""
     others: tuple[ContentBlock, ...] = (
         ImageContent("iVBORw==", "image/png"),
         AudioContent("UklGRg==", "audio/wav"),
@@ -77,8 +77,10 @@ def test_other_blocks(revision: McpRevision) -> None:
     answer = ToolResult(METADATA, (TextContent("all"), *others, ResourceLink("file:///b", "b")))
     result = wire(call_result(answer, revision))
     methods.validate_server_result("tools/call", revision.name, result)
-    last = {"type": "text", "text": "[b: file:///b]"} if revision.name == "2025-03-26" else {"type": "resource_link"}
-    assert [block["type"] for block in result["content"][:4]] == ["text", "image", "audio", "resource"]
+    described = {"type": "text", "text": "[b: file:///b]"}
+    last = {"type": "resource_link"} if revision.links else described
+    audio = "audio" if revision.audio else "text"
+    assert [block["type"] for block in result["content"][:4]] == ["text", "image", audio, "resource"]
     assert result["content"][4].items() >= last.items()
 
 

@@ -1,8 +1,9 @@
-"""MCP over Streamable HTTP: converts its messages to calls, and results to messages.
+"""MCP over Streamable HTTP, and over HTTP with SSE: converts its messages to calls, and results to messages.
 
 The HTTP port uses it. It knows the router, MCP's revisions and ASGI, but no limits, timeouts or tools.
 """
 
 from .mcp_server import McpServer
+from .sse_server import SseServer
 
-__all__ = ["McpServer"]
+__all__ = ["McpServer", "SseServer"]

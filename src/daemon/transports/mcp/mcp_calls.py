@@ -36,7 +36,7 @@ class McpCalls:
         self._router = router
         self._tasks = tasks
         # Running calls of clients with a label, to cancel them by JSON-RPC id.
-        self._running: dict[_Address, Session] = {}
+        self._running: dict[_Address, tuple[Session, McpExchange]] = {}
         # Calls of the stateless revisions that wait for input.
         self._parked: ParkedCalls[RunningCall] = ParkedCalls()
 
@@ -44,7 +44,7 @@ class McpCalls:
         return f"<McpCalls cancellable={len(self._running)} parked={len(self._parked)}>"
 
     async def run(self, request: RpcRequest, caller: McpCaller) -> bytes | MessageProblem | None:
-        """Runs a call of a tool and returns its answer; None if the client disconnected."""
+        """Runs a call of a tool and returns its answer; None if the client disconnected, or cancelled it."""
         call = parse_call(request, CALL, caller.size, caller.traceparent, caller.envelope.answers)
         if isinstance(call, MessageProblem):
             return call
@@ -108,23 +108,26 @@ class McpCalls:
             if not isinstance(running, RunningCall):
                 return _refusal(running, exchange, caller.envelope.revision)
             if address is not None:
-                self._running[address] = session
+                self._running[address] = session, exchange
             as_task = tool is None and caller.envelope.revision.tasks == "requested"
             if as_task and isinstance(request.params.get("task"), dict):
                 return await self._as_task(running, request, caller)
             # Most calls of local tools are done in the next loop iteration: no need to watch their clients.
             await asyncio.sleep(0)
-            return exchange.answer or await self._follow(running, exchange, request, caller)
+            answer = exchange.answer or await self._follow(running, exchange, request, caller)
+            return None if exchange.cancelled else answer
         finally:
-            if address is not None and self._running.get(address) is session:  # a client may reuse an id
+            if address is not None and self._running.get(address) == (session, exchange):  # a client may reuse an id
                 del self._running[address]
             self._router.disconnect(session, exchange)  # does nothing if the call was parked
 
     def cancel(self, request_id: object, caller_label: str, principal: str) -> None:
-        """Cancels a client's running call by its JSON-RPC id."""
+        """Cancels a client's running call by its JSON-RPC id. Such a call is not answered, as the revisions demand."""
         if isinstance(request_id, str | int):
-            session = self._running.get((principal, caller_label, request_id))
-            if session is not None:
+            running = self._running.get((principal, caller_label, request_id))
+            if running is not None:
+                session, exchange = running
+                exchange.cancelled = True
                 self._tasks.cancel(session)
 
     def take_reply(self, reply: RpcReply, label: str | None, principal: Principal) -> MessageProblem | None:

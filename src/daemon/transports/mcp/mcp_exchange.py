@@ -30,6 +30,8 @@ class McpExchange:
         """The answer, once the call has ended."""
         self.disconnected = False
         """The client disconnected."""
+        self.cancelled = False
+        """The client cancelled the request, so it expects no answer."""
         self.overdue = False
         """The call has run long enough for its client to get a task."""
         self.responses: dict[str, Any] = {}

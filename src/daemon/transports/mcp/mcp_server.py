@@ -5,6 +5,7 @@ headers ▸ body ▸ message ▸ envelope ▸ method ─▶ JSON, or events if a
 
 import asyncio
 from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager
 from functools import partial
 from typing import Final
 
@@ -38,6 +39,7 @@ from ....protocol.mcp.request_envelope import (
 )
 from ....protocol.mcp.tool_entry import official_types
 from ....protocol.questions.client_question import kinds_declared
+from ....protocol.tool_call import Principal
 from ....protocol.trace_context import TRACEPARENT
 from ....protocol.user_credential import USER_HEADER
 from ....serving import COMPLETE, PEER, HttpPeer
@@ -45,7 +47,7 @@ from ....tools import ResultText, ToolsetView
 from ...dispatch import Router
 from ...observability.logging_setup import bind_session, shown_content
 from ...resource_host import ResourceHost
-from ..http_intake import HttpIntake
+from ..http_intake import HttpIntake, Refuse
 from ..http_io import EventStream, read_headers, send_json, send_rpc_refusal
 from ..request_guard import METHODS, RequestRefused, admit, no_such_toolset
 from .ended_clients import EndedClients
@@ -73,8 +75,8 @@ _HEADERS: Final = {name.encode(): name for name in _READ}
 _log = structlog.get_logger("toold.mcp")
 
 
-class _Post(msgspec.Struct, frozen=True):
-    """One admitted POST, before its messages are decoded."""
+class AdmittedMessage(msgspec.Struct, frozen=True):
+    """One admitted request, before its messages are decoded."""
 
     access: Authorization
     toolset: str
@@ -134,25 +136,24 @@ class McpServer:
         await asyncio.to_thread(official_types)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        post = await self._admit(scope, receive, send)
+        post = await self.admit(scope, receive, send)
         whole = COMPLETE in scope.get("extensions", ())
         if isinstance(post, RequestRefused):
-            await _refuse(send, post, close=whole)
+            await refuse_request(send, post, close=whole)
             return
         try:
-            async with self._intake.serving(partial(_refuse, send)):
+            async with self._intake.serving(partial(refuse_request, send)):
                 if scope["method"] != "POST":
                     await self._serve_client(scope["method"], post)
                     return
-                message, size = await self._intake.receive(
-                    post.receive, post.access.principal.name, json_rpc.decode, json_rpc.decode_long, whole=whole
-                )
+                message, size = await self.receive(post, whole=whole)
                 await self._serve(post, message, size)
         finally:
             for answer in post.unsent:
                 answer.close()
 
-    async def _admit(self, scope: Scope, receive: Receive, send: Send) -> _Post | RequestRefused:
+    async def admit(self, scope: Scope, receive: Receive, send: Send) -> AdmittedMessage | RequestRefused:
+        """Checks a request by its headers, and takes a place among the authenticated connections."""
         headers = read_headers(scope, _HEADERS)
         requested: str | None = scope["toolset"]
         metadata = self.metadata(requested)
@@ -181,14 +182,46 @@ class McpServer:
                 return RequestRefused(404, f"The {SESSION_HEADER} is unknown; send initialize again.")
             if (access.principal.name, label) in self._ended:
                 return RequestRefused(404, f"The {SESSION_HEADER} was ended by DELETE; send initialize again.")
-        return _Post(access, toolset, headers, receive, send, admitted.streams, [])
+        return AdmittedMessage(access, toolset, headers, receive, send, admitted.streams, [])
 
-    async def _serve_client(self, method: str, post: _Post) -> None:
+    def serving(self, refuse: Refuse) -> AbstractAsyncContextManager[None]:
+        """The block in which one request is served (``HttpIntake.serving``)."""
+        return self._intake.serving(refuse)
+
+    async def receive(self, post: AdmittedMessage, *, whole: bool) -> tuple[Message | list[Message], int]:
+        """Reads a request's messages; returns their size too.
+
+        Raises:
+            Exception: as ``HttpIntake.receive``, for the block of ``serving``.
+        """
+        return await self._intake.receive(
+            post.receive, post.access.principal.name, json_rpc.decode, json_rpc.decode_long, whole=whole
+        )
+
+    async def listen(
+        self, access: Authorization, toolset: str, label: str, receive: Receive, stream: EventStream
+    ) -> None:
+        """Sends notifications to the client with this label until it disconnects.
+
+        Raises:
+            OverCapacityError: too many clients follow something already.
+        """
+        await self._methods.streams.listen(access, toolset, label, receive, stream)
+
+    def take_reply(self, reply: RpcReply, label: str | None, principal: Principal) -> MessageProblem | None:
+        """Takes a client's answer to a question. Returns why it is refused."""
+        return self._calls.take_reply(reply, label, principal)
+
+    def cancel(self, request_id: object, label: str, principal: str) -> None:
+        """Cancels a client's running call by its JSON-RPC id; the call is not answered."""
+        self._calls.cancel(request_id, label, principal)
+
+    async def _serve_client(self, method: str, post: AdmittedMessage) -> None:
         """Serves a GET, which opens the stream of the client with this label, or a DELETE, which ends the client."""
         label = post.headers.get(SESSION_HEADER)
         if label is None or post.headers.get(VERSION_HEADER) in STATELESS:
             message = "GET and DELETE need the Mcp-Session-Id of initialize; 2026-07-28 has subscriptions/listen."
-            await _refuse(post.send, RequestRefused(405, message, (("allow", METHODS),)))
+            await refuse_request(post.send, RequestRefused(405, message, (("allow", METHODS),)))
         elif method == "DELETE":
             self._ended.add(post.access.principal.name, label)
             self._methods.streams.end(post.access.principal.name, label)
@@ -199,9 +232,9 @@ class McpServer:
             try:
                 await self._methods.streams.listen(post.access, post.toolset, label, post.receive, stream)
             except OverCapacityError as error:
-                await _refuse(post.send, RequestRefused(503, error.message, (("retry-after", "5"),)))
+                await refuse_request(post.send, RequestRefused(503, error.message, (("retry-after", "5"),)))
 
-    async def _serve(self, post: _Post, message: Message | list[Message], size: int) -> None:
+    async def _serve(self, post: AdmittedMessage, message: Message | list[Message], size: int) -> None:
         match message:
             case RpcRequest():
                 await self._request(post, message, size)
@@ -217,7 +250,7 @@ class McpServer:
                 else:
                     await send_json(post.send, json_rpc.failure(None, problem), 400)
 
-    async def _request(self, post: _Post, request: RpcRequest, size: int) -> None:
+    async def _request(self, post: AdmittedMessage, request: RpcRequest, size: int) -> None:
         stream = EventStream(post.send) if post.streams else None
         caller = _caller(post, request, size, stream)
         if isinstance(caller, MessageProblem):
@@ -225,25 +258,26 @@ class McpServer:
             await send_json(post.send, json_rpc.failure(request.id, caller), HTTP_STATUS[caller.code])
             return
         bind_session(caller.label)
-        answer, status = await self._answer(request, caller), 200
+        answer, status = await self.answer(request, caller), 200
         if isinstance(answer, MessageProblem):
             if caller.envelope.revision.stateless:
                 status = HTTP_STATUS[answer.code]
             answer = json_rpc.failure(request.id, answer)
-        if answer is None:
-            return
-        if stream is not None and stream.started:
+        if answer is None:  # cancelled, or the client disconnected
+            await (send_json(post.send, b"", 202) if stream is None else stream.write(b"", last=True))
+        elif stream is not None and stream.started:
             await stream.write(json_rpc.event(answer), last=True)
         else:
             named = [(SESSION_HEADER.encode(), caller.label.encode())] if request.method == "initialize" else []
             await send_json(post.send, answer, status, named)
 
-    async def _answer(self, request: RpcRequest, caller: McpCaller) -> bytes | MessageProblem | None:
+    async def answer(self, request: RpcRequest, caller: McpCaller) -> bytes | MessageProblem | None:
+        """Answers a request; None if no answer is wanted: the client disconnected, or cancelled it."""
         if request.method == "tools/call":
             return await self._calls.run(request, caller)
         return await self._methods.answer(request, caller)
 
-    async def _batch(self, post: _Post, batch: list[Message], size: int) -> None:
+    async def _batch(self, post: AdmittedMessage, batch: list[Message], size: int) -> None:
         """Answers the requests of a batch, which run concurrently, with one array."""
         revision = revision_of_notification(post.headers)
         if isinstance(revision, MessageProblem) or not revision.batches or not 0 < len(batch) <= MAX_BATCH:
@@ -256,12 +290,12 @@ class McpServer:
         sent = [answer for answer in answers if answer is not None]
         await send_json(post.send, b"[" + b",".join(sent) + b"]" if sent else b"", 200 if sent else 202)
 
-    async def _part(self, post: _Post, part: Message, size: int) -> bytes | None:
+    async def _part(self, post: AdmittedMessage, part: Message, size: int) -> bytes | None:
         """Returns the answer to one message of a batch, if it needs one."""
         match part:
             case RpcRequest():
                 caller = _caller(post, part, size, None)
-                answer = caller if isinstance(caller, MessageProblem) else await self._answer(part, caller)
+                answer = caller if isinstance(caller, MessageProblem) else await self.answer(part, caller)
                 return json_rpc.failure(part.id, answer) if isinstance(answer, MessageProblem) else answer
             case MalformedMessage():
                 return json_rpc.failure(part.id, part.problem)
@@ -269,7 +303,7 @@ class McpServer:
                 self._handle_notification(post, part)
         return None
 
-    def _handle_notification(self, post: _Post, message: RpcNotification | RpcReply) -> MessageProblem | None:
+    def _handle_notification(self, post: AdmittedMessage, message: RpcNotification | RpcReply) -> MessageProblem | None:
         """Handles a message that needs no answer; returns a problem if the revision does not allow it."""
         revision = revision_of_notification(post.headers)
         if isinstance(revision, MessageProblem):
@@ -277,15 +311,17 @@ class McpServer:
         if isinstance(message, RpcReply):
             if revision.stateless:
                 return MessageProblem(INVALID_REQUEST, "The server sends no requests.")
-            return self._calls.take_reply(message, post.headers.get(SESSION_HEADER), post.access.principal)
+            return self.take_reply(message, post.headers.get(SESSION_HEADER), post.access.principal)
         if message.method == "notifications/cancelled" and not revision.stateless:
             label = post.headers.get(SESSION_HEADER)
             if label is not None:
-                self._calls.cancel(message.params.get("requestId"), label, post.access.principal.name)
+                self.cancel(message.params.get("requestId"), label, post.access.principal.name)
         return None
 
 
-def _caller(post: _Post, request: RpcRequest, size: int, stream: EventStream | None) -> McpCaller | MessageProblem:
+def _caller(
+    post: AdmittedMessage, request: RpcRequest, size: int, stream: EventStream | None
+) -> McpCaller | MessageProblem:
     """Returns the sender of a request, or the problem with its envelope."""
     label = post.headers.get(SESSION_HEADER)
     if request.method == "initialize" and post.headers.get(VERSION_HEADER) not in STATELESS:
@@ -320,6 +356,7 @@ def _caller(post: _Post, request: RpcRequest, size: int, stream: EventStream | N
     )
 
 
-async def _refuse(send: Send, refused: RequestRefused, *, close: bool = False) -> None:
+async def refuse_request(send: Send, refused: RequestRefused, *, close: bool = False) -> None:
+    """Answers a request that is not served."""
     _log.info("request refused", status=refused.status, reason=refused.message)
     await send_rpc_refusal(send, refused, MessageProblem(INVALID_REQUEST, refused.message), close=close)

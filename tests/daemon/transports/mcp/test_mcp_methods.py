@@ -35,8 +35,8 @@ async def test_initialize(connect: Connect, daemon: Daemon, revision: str) -> No
 
 async def test_initialize_ignores_the_version_header(connect: Connect, daemon: Daemon) -> None:
     """``initialize`` negotiates the revision, so it is not refused because of the header."""
-    client = connect(daemon, "2024-11-05")
-    assert (await client.result("initialize", {"protocolVersion": "2024-11-05"}))["protocolVersion"] == "2025-11-25"
+    client = connect(daemon, "2024-10-07")
+    assert (await client.result("initialize", {"protocolVersion": "2024-10-07"}))["protocolVersion"] == "2025-11-25"
 
 
 async def test_discover(connect: Connect, daemon: Daemon) -> None:
