@@ -1,5 +1,5 @@
 # `make run` starts the daemon, `make test` checks everything; both install missing packages first.
-.PHONY: run test test-fast test-browser screenshot test-peers test-live setup docs demo baseline baseline-aa bench bench-mcp bench-peers bench-growth bench-audit bench-vendors bench-agents bench-tokens bench-search bench-knowledge bench-code programs chaos chaos-agents chaos-cluster conformance conformance-a2a conformance-a2a-old ui chart soak fuzz lock check format clean
+.PHONY: run test test-fast test-browser screenshot test-peers test-live setup docs demo baseline baseline-aa bench profile bench-mcp bench-peers bench-growth bench-audit bench-vendors bench-agents bench-tokens bench-search bench-knowledge bench-code programs chaos chaos-agents chaos-cluster conformance conformance-a2a conformance-a2a-old ui chart soak fuzz lock check format clean
 .DEFAULT_GOAL := help
 BIN := .venv/bin
 # The tests start hundreds of Python processes: without cached bytecode each compiles all of toold again.
@@ -105,7 +105,14 @@ format: .venv/.dev ## format, and fix lint errors
 	$(BIN)/ruff format .
 
 bench: .venv/.dev ## throughput and latency, as ratios to a bare echo server
-	$(BIN)/python -m benchmarks $(ARGS)
+	@PYTHONPATH=scripts/baseline_collection $(BIN)/python -m benchmarks $(ARGS)
+
+# The profiler, for `make profile` only, in an environment of its own.
+.venv/.profiler: benchmarks/profiler-requirements.txt | .venv/.dev
+	@$(BIN)/python -m venv .venv/profiler && .venv/profiler/bin/python -m pip install -q --disable-pip-version-check --no-deps --require-hashes -r $< && touch $@
+
+profile: .venv/.profiler ## where the daemon's CPU time goes, as a flame graph in benchmarks/results/ (ARGS=--transport=mcp --payload=1048576)
+	@$(BIN)/python -m benchmarks.flame_graph $(ARGS)
 
 bench-mcp: .venv/.dev .venv/.peer-fastmcp ## echo over /mcp, compared with the servers of the MCP SDK and FastMCP
 	$(BIN)/python -m benchmarks.mcp

@@ -9,9 +9,10 @@ import time
 from rich.console import Console
 
 from . import a2a, dashboard, orchestration_calls, shaping
+from .earlier_run import compared, last_run
 from .measure import FULL, IDLE_CONNECTIONS, QUICK, measure
 from .open_files import raise_file_limit
-from .report import rows, show, write
+from .report import RESULTS, machine, rows, show, write
 from .servers import load_generator
 
 _SPARE_FILES = 200
@@ -50,12 +51,14 @@ def main() -> int:
     began = time.perf_counter()
     try:
         with console.status("starting") as status, load_generator() as load:
-            bare, daemon = measure(plan, load, status.update)
+            bare, daemon, ratios = measure(plan, load, status.update)
     except RuntimeError as error:
         console.print(f"not measured: {error}", markup=False, soft_wrap=True)
         return 1
     show(rows(bare, daemon), console)
-    path = write(bare, daemon, plan, dt.datetime.now(dt.UTC))
+    earlier = last_run(RESULTS, machine())
+    console.print("no earlier run of this machine" if earlier is None else compared(earlier, ratios), soft_wrap=True)
+    path = write(bare, daemon, ratios, plan, dt.datetime.now(dt.UTC))
     console.print(f"{time.perf_counter() - began:.0f} s; figures in {path}", soft_wrap=True)
     return 0 if arguments.quick else _a2a(console) or _dashboard(console)
 

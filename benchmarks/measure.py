@@ -55,6 +55,16 @@ class Rounds:
     paced: list[Paced] = field(default_factory=list)
 
 
+class Ratios(msgspec.Struct, frozen=True):
+    """The daemon's figures in relation to the bare server's of the same round, one per round: other load on the machine
+    affects both alike.
+    """
+
+    cpu_per_call: tuple[float, ...]
+    calls_per_s: tuple[float, ...]
+    added_p50_ms: tuple[float, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Idle:
     """Start time in seconds, and KiB per idle connection, of a server with idle connections only."""
@@ -64,8 +74,8 @@ class Idle:
     uss_kib: float
 
 
-def measure(plan: Plan, load: LoadGenerator, say: Callable[[str], None]) -> tuple[Figures, Figures]:
-    """The figures of the bare server and the daemon. ``say`` gets the current step."""
+def measure(plan: Plan, load: LoadGenerator, say: Callable[[str], None]) -> tuple[Figures, Figures, Ratios]:
+    """The figures of the bare server and the daemon, and their ratios by round. ``say`` gets the current step."""
     say("starting both servers")
     with bare_server() as bare, daemon() as toold:
         bare_rounds, toold_rounds = _rounds(plan, load, (bare, toold), say)
@@ -73,6 +83,7 @@ def measure(plan: Plan, load: LoadGenerator, say: Callable[[str], None]) -> tupl
     return (
         _figures(bare_rounds, bare.start_s, _idle(bare_server, load)),
         _figures(toold_rounds, toold.start_s, _idle(daemon, load)),
+        _ratios(bare_rounds, toold_rounds),
     )
 
 
@@ -106,6 +117,15 @@ def _idle(start: Callable[[], AbstractContextManager[Server]], load: LoadGenerat
         load.ask(Hold(server.port, 0), Held)
         rss, uss = ((late - early) / 1024 / IDLE_CONNECTIONS for early, late in zip(before, after, strict=True))
         return Idle(server.start_s, rss, uss)
+
+
+def _ratios(bare: Rounds, daemon: Rounds) -> Ratios:
+    saturated = list(zip(daemon.saturated, bare.saturated, strict=True))
+    return Ratios(
+        tuple(one.cpu_s / one.calls / (other.cpu_s / other.calls) for one, other in saturated),
+        tuple(one.calls / one.seconds / (other.calls / other.seconds) for one, other in saturated),
+        tuple(one.p50_ms - other.p50_ms for one, other in zip(daemon.paced, bare.paced, strict=True)),
+    )
 
 
 def _figures(rounds: Rounds, start_s: float, idle: Idle) -> Figures:

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 from toold import __version__
 
-from .measure import CONNECTIONS, IDLE_CONNECTIONS, IN_FLIGHT, RATE, Figures, Plan
+from .measure import CONNECTIONS, IDLE_CONNECTIONS, IN_FLIGHT, RATE, Figures, Plan, Ratios
 
 RATIO_TARGET: Final = 1 / 2
 """The target for throughput and CPU time: handling a call may cost as much as transporting it."""
@@ -121,7 +121,7 @@ def show(table_rows: list[Row], console: Console) -> None:
     console.print(table)
 
 
-def write(bare: Figures, daemon: Figures, plan: Plan, now: dt.datetime) -> Path:
+def write(bare: Figures, daemon: Figures, ratios: Ratios, plan: Plan, now: dt.datetime) -> Path:
     """Write the figures and the machine to ``results/bench-<date>.json``. Returns the path."""
     record: dict[str, Any] = {
         "date": now,
@@ -131,6 +131,7 @@ def write(bare: Figures, daemon: Figures, plan: Plan, now: dt.datetime) -> Path:
         "load": {"connections": CONNECTIONS, "in_flight": IN_FLIGHT, "rate": RATE, "idle": IDLE_CONNECTIONS},
         "bare": bare,
         "daemon": daemon,
+        "ratios": ratios,
         "rows": rows(bare, daemon),
     }
     RESULTS.mkdir(exist_ok=True)

@@ -11,6 +11,8 @@ from typing import Any, Final
 
 import msgspec
 
+from .text_pieces import decode_text
+
 MAX_VALUES: Final = 100_000
 """The values in one message from a client. A step of a call's path takes at most 0.5 µs per value (decision 54)."""
 LONG_BYTES: Final = 32 * 1024
@@ -93,6 +95,9 @@ class _PiecewiseDecoder:
 
     def value_of(self, piece: bytes, levels: int) -> Any:
         opening = piece[:1] if piece[:1] in b'[{"' else piece.lstrip()[:1]
+        if len(piece) > PIECE_BYTES and piece[:1] == piece[-1:] == b'"':
+            self._take(1)
+            return decode_text(piece, _decode)
         if len(piece) <= self._piece_bytes or opening not in {b"[", b"{"}:
             return self._whole(piece)
         if levels == 0:

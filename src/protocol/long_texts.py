@@ -6,13 +6,15 @@ short messages: handing one over to a thread and back costs more. Messages with 
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import msgspec
 from pydantic_core import from_json
 
 from .json_pieces import LONG_BYTES, finite
+from .text_pieces import PIECE_BYTES, encode_text
+from .tool_call import ContentBlock, TextContent
 
 AT_ONCE_BYTES: Final = 2 * 1024**2
 """Texts of this size are decoded and encoded on the event loop. That takes up to 5 ms: 1 ms in ASCII, most with escapes
@@ -50,6 +52,22 @@ def decode_long_texts(data: bytes) -> Any:
         except ValueError:
             pass  # msgspec says what is wrong, or accepts deeper nesting
     return _decode(data)
+
+
+def with_encoded_texts(outputs: Sequence[ContentBlock]) -> Sequence[ContentBlock]:
+    """The blocks of a result, to be encoded at once: very long texts of them are JSON already.
+
+    Raises:
+        UnicodeEncodeError: a text has half of a surrogate pair.
+    """
+    if all(not isinstance(block, TextContent) or len(block.text) <= PIECE_BYTES for block in outputs):
+        return outputs
+    return [
+        msgspec.structs.replace(block, text=msgspec.Raw(encode_text(block.text)))
+        if isinstance(block, TextContent)
+        else block
+        for block in outputs
+    ]
 
 
 def _structure_of(data: bytes) -> bytes | None:

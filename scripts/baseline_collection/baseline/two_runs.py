@@ -54,7 +54,7 @@ def compare(
         raise IncomparableError("the records have no tool under the same load in common")
     side_by_side = before.id == after.paired_run or after.id == before.paired_run
     busy = _busy(before, after, CALM_SIDE_BY_SIDE if side_by_side else CALM_APART)
-    tested = {key: _rank_test(*pair.latencies()) for key, pair in pairs.items() if pair.enough}
+    tested = {key: rank_test(*pair.latencies()) for key, pair in pairs.items() if pair.enough}
     failing = {key: failing_chance(pair.before, pair.after) for key, pair in pairs.items() if pair.same_arguments}
     corrected = holm({key: p for key, (p, _) in tested.items()})
     failing = holm(failing)
@@ -79,7 +79,7 @@ def _pairs(before: Record, after: Record) -> dict[Key, _Pair]:
     return {key: _Pair(old[key], new[key], same_arguments(before, after, key[0])) for key in old if key in new}
 
 
-def _rank_test(before: Sequence[float], after: Sequence[float]) -> tuple[float, float]:
+def rank_test(before: Sequence[float], after: Sequence[float]) -> tuple[float, float]:
     """p, and Cliff's delta of after to before; both sides in the order in which their calls were made.
 
     The test takes calls for independent. Where a slow call is followed by slow ones, as on a machine with other work,

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from msgspec import UNSET, UnsetType
 
 from ...protocol.frames import CallToolRes, Health, ListTools, Ping, ProgressFrame, StreamChunk, encode
+from ...protocol.long_texts import with_encoded_texts
 from ...protocol.tool_call import ContentBlock, Progress, RequestId, TextContent, ToolCall, ToolResult
 from ...tools import ResultText, former_error
 from ..dispatch import RunningCall
@@ -35,7 +36,7 @@ def chunk_frame(running: RunningCall, text: str, offset: int) -> StreamChunk:
 
 def answer_frame(request_id: RequestId, echo_id: bool, result: ToolResult, form: ResultText = "prose") -> bytes:
     """The answer. In a session with the form ``json``, an error is also a JSON text, as earlier servers sent it."""
-    outputs: Sequence[ContentBlock] = result.outputs
+    outputs: Sequence[ContentBlock] = with_encoded_texts(result.outputs)
     if result.error is not None and form == "json":
         outputs = (former_error(result.error),)
     return encode(

@@ -1,5 +1,6 @@
 """MCP results: those of calls, and the server's descriptions of itself. Pure."""
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
@@ -8,6 +9,7 @@ from msgspec import UNSET, UnsetType
 from ...version import __version__
 from ..content_text import block_text
 from ..error_codes import ErrorCode, ToolError
+from ..long_texts import with_encoded_texts
 from ..tool_call import AudioContent, ContentBlock, ResourceLink, TextContent, ToolResult
 from .mcp_revision import STATELESS, McpRevision
 from .request_envelope import SERVER_KEY, TASKS_EXTENSION
@@ -28,7 +30,7 @@ CACHE: Final = {"ttlMs": 60_000, "cacheScope": "private"}
 class CallToolResult(msgspec.Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
     """The result of ``tools/call``."""
 
-    content: tuple[ContentBlock, ...]
+    content: Sequence[ContentBlock]
     structured_content: Any = UNSET
     is_error: bool = False
     result_type: str | UnsetType = UNSET
@@ -72,7 +74,7 @@ def call_result(result: ToolResult, revision: McpRevision) -> CallToolResult:
     if result.metadata.spilled and result.typed is True:
         meta[RETAINED_KEY] = structured
         return CallToolResult(outputs, UNSET, True, kind, meta)
-    return CallToolResult(outputs, structured, False, kind, meta)
+    return CallToolResult(with_encoded_texts(outputs), structured, False, kind, meta)
 
 
 def error_text(error: ToolError) -> str:
