@@ -1,5 +1,6 @@
 """The dashboard of a daemon: its server, made from the daemon's parts."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import structlog
@@ -14,6 +15,7 @@ from .dashboard_data.action_audit import ActionAudit
 from .dashboard_data.agent_data import AgentData
 from .dashboard_data.call_data import CallData
 from .dashboard_data.cost_data import CostData
+from .dashboard_data.daemon_data import DaemonData
 from .dashboard_data.source_data import SourceData
 from .dispatch import Router
 from .observability.call_recorder import CallRecorder
@@ -45,6 +47,7 @@ class DashboardParts:
     sign_ins: SignInHost
     operations: OperatorActions
     agents: AgentHost
+    settings: Callable[[], Settings]
 
 
 def open_dashboard(
@@ -70,6 +73,7 @@ def open_dashboard(
         router=router,
         cost=CostData(view, router, parts.agents.records),
         agents=AgentData(router, lambda: parts.agents.agents, parts.agents.records),
+        daemon=DaemonData(router, view, parts.operations, parts.settings, actions, sessions.__len__),
         sources=SourceData(parts.sources, parts.operations, parts.sign_ins, router, actions),
     )
 

@@ -130,6 +130,7 @@ class HttpHost:
             sign_ins=parts.sign_ins,
             operations=self._operations,
             agents=parts.agents,
+            settings=parts.settings,
         )
         self.dashboard = open_dashboard(settings, parts.state, shown, intake, parts.authenticator)
         self.app = self._app(settings, intake)

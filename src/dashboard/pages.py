@@ -15,9 +15,13 @@ NAVIGATION: Final = (
     ("sources", "Sources"),
     ("cost", "Cost"),
     ("agents", "Agents"),
+    ("models", "Models"),
+    ("sessions", "Sessions"),
+    ("health", "Health"),
+    ("settings", "Settings"),
 )
 """The pages in the order of the navigation: the path below ``/ui/`` and the title."""
-FOR_OPERATORS: Final = frozenset({"sources"})
+FOR_OPERATORS: Final = frozenset({"sources", "sessions", "health", "settings"})
 """The paths of the pages that only operators see."""
 
 

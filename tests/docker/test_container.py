@@ -216,6 +216,30 @@ def test_access_to_each_page(stack: Stack, path: str, auth: tuple[str, str] | No
     assert httpx.get(stack.origin + path, auth=auth, timeout=30).status_code == status
 
 
+async def test_the_dashboard_is_served_with_its_sign_in(stack: Stack) -> None:
+    """A browser signs in through nginx, calls a tool with its events, and signs out; other origins are refused."""
+    async with httpx.AsyncClient(base_url=stack.origin, trust_env=False, timeout=60, verify=False) as http:
+        assert (await http.get("/ui")).headers["location"] == "/ui/now"
+        assert (await http.get("/ui/now")).headers["location"].startswith("/ui/sign-in")
+        own, foreign = {"origin": stack.origin}, {"origin": "https://elsewhere.example"}
+        assert (await http.post("/ui/sign-in", data={"token": TOKEN}, headers=foreign)).status_code == 403
+        assert (await http.post("/ui/sign-in", data={"token": "wrong"}, headers=own)).status_code == 401
+        assert (await http.post("/ui/sign-in", data={"token": TOKEN}, headers=own)).status_code == 303
+        page = await http.get("/ui/tools/echo")
+        assert f"curl {stack.origin}/mcp" in page.text
+        assert page.headers["content-security-policy"].startswith("default-src 'none'")
+        csrf = page.text.partition('name="csrf" content="')[2][:64]
+        headers = {**own, "x-csrf-token": csrf, "accept": "text/event-stream"}
+        form = {"/text": "through nginx"}
+        assert "through nginx" in (await http.post("/ui/tools/echo/call", data=form, headers=headers)).text
+        assert (await http.post("/ui/tools/echo/call", data=form, headers={**headers, **foreign})).status_code == 403
+        async with http.stream("GET", "/ui/live") as live:
+            assert "event: html" in await anext(live.aiter_text())
+        assert (await http.get("/operator/settings")).status_code == 404
+        assert (await http.post("/ui/sign-out", headers=headers)).status_code == 303
+        assert (await http.get("/ui/session")).status_code == 401
+
+
 def test_the_daemon_limits_the_size_of_bodies(stack: Stack) -> None:
     """At ``/mcp`` one that is too large gets the daemon's answer, with ``max_frame_bytes`` in it, and not nginx's."""
     headers = {"Authorization": f"Bearer {TOKEN}", "Accept": "application/json, text/event-stream"}

@@ -6,7 +6,7 @@ frames, no sockets and not how calls run.
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Final
 from uuid import uuid4
@@ -62,6 +62,10 @@ class SessionManager:
 
     def __repr__(self) -> str:
         return f"<SessionManager sessions={len(self._sessions)}>"
+
+    def __iter__(self) -> Iterator[Session]:
+        """The sessions in memory."""
+        return iter(self._sessions)
 
     def __len__(self) -> int:
         return len(self._sessions)

@@ -52,6 +52,11 @@ class BrowserSessions:
     def __repr__(self) -> str:
         return f"<BrowserSessions {len(self._sessions)}>"
 
+    def __len__(self) -> int:
+        """The browsers that are signed in."""
+        now = self._clock()
+        return sum(session.expires_at > now for session in self._sessions.values())
+
     def create(self, token_sha256: str) -> str:
         """Sign a browser in with a token; returns the secret for its cookie."""
         now = self._clock()

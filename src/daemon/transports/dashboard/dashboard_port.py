@@ -1,6 +1,6 @@
 """What the dashboard shows and does, as its transport asks for it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -119,6 +119,28 @@ class AgentsPort(Protocol):
     ) -> None: ...
 
 
+class DaemonPort(Protocol):
+    """The daemon itself. Each method raises a ``CallError`` if it fails."""
+
+    browsers: Callable[[], int]
+    """How many browsers are signed in."""
+
+    def models(self) -> dict[str, Any]:
+        """``providers`` with their permits, ``models``, ``default_model``."""
+
+    def sessions(self) -> list[dict[str, Any]]:
+        """The sessions in memory, those with most calls first."""
+
+    async def health(self, viewer: Viewer) -> dict[str, Any]:
+        """``report``, ``checks`` of the running daemon, ``audit``, ``disk``, ``limits``, ``versions``."""
+
+    async def doctor(self, viewer: Viewer) -> Sequence[dict[str, Any]]:
+        """The checks of ``toold doctor``, which ask vendors; takes seconds."""
+
+    async def settings(self) -> dict[str, Any]:
+        """``settings_report``."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DashboardPorts:
     """What each group of pages shows and does."""
@@ -128,3 +150,4 @@ class DashboardPorts:
     sources: SourcesPort
     cost: CostPort
     agents: AgentsPort
+    daemon: DaemonPort

@@ -17,6 +17,7 @@ from .browser_sessions import BrowserSessions
 from .browser_sign_in import BrowserSignIn
 from .call_pages import CallPages
 from .cost_pages import CostPages
+from .daemon_pages import DaemonPages
 from .dashboard_port import DashboardPorts, Viewer
 from .live_feed import LiveFeed
 from .page_answers import PageAnswers
@@ -85,6 +86,7 @@ class DashboardServer:
                 *ToolPages(answers, ports.calls, ports.router).routes(guard),
                 *CostPages(answers, ports.cost).routes(guard),
                 *AgentPages(answers, ports.agents).routes(guard),
+                *DaemonPages(answers, ports.daemon).routes(guard),
                 *SourcePages(answers, ports.sources).routes(guard),
             ],
             default=self._unknown,

@@ -113,7 +113,7 @@ class PageGuard:
         if origin is None or origin in self._origins:
             return True
         try:
-            return urlsplit(origin).netloc.lower() == request.headers.get("host", "").lower() != ""
+            return urlsplit(origin).netloc.lower() == page_host(request).lower() != ""
         except ValueError:
             return False
 
@@ -129,6 +129,11 @@ class PageGuard:
             return {}
         form, _ = await self._intake.receive(request.receive, viewer.name, _decode, _decode, whole=False)
         return form
+
+
+def page_host(request: Request) -> str:
+    """The host and port that the browser asked: a proxy says so, if there is one. No page can set this header."""
+    return request.headers.get("x-forwarded-host") or request.headers.get("host", "")
 
 
 def cookie_name(request: Request) -> str:

@@ -18,7 +18,7 @@ from ...dispatch import Router
 from .dashboard_port import DashboardPort, Viewer
 from .event_response import EventResponse, server_sent_event
 from .page_answers import PageAnswers
-from .page_guard import Form, PageGuard
+from .page_guard import Form, PageGuard, page_host
 from .tool_list import SeenTool, find_seen, hints, ranked, seen_tools, tool_row
 from .tool_trial import ToolTrials
 
@@ -153,5 +153,4 @@ async def _refused(html: str) -> AsyncGenerator[bytes, None]:
 def _address(request: Request) -> str:
     """The address of the HTTP port, as the browser has it."""
     scheme = request.headers.get("x-forwarded-proto", request.url.scheme)
-    host = request.headers.get("host", "")
-    return f"{'https' if scheme == 'https' else 'http'}://{terminal_safe(host)[:200]}"
+    return f"{'https' if scheme == 'https' else 'http'}://{terminal_safe(page_host(request))[:200]}"
