@@ -111,7 +111,7 @@ async def _kill(node: Node, chance: random.Random, _: Database) -> None:
     async with node.turn:
         await node.daemon.kill()
         await asyncio.sleep(chance.choice([0, chance.uniform(0, 3.0)]))
-        await node.daemon.start()
+        await node.start()
 
 
 async def _drain(node: Node, chance: random.Random, _: Database) -> None:
@@ -119,7 +119,7 @@ async def _drain(node: Node, chance: random.Random, _: Database) -> None:
     async with node.turn:
         await node.daemon.stop(frozenset({0, FENCED}))
         await asyncio.sleep(chance.uniform(0, 1.0))
-        await node.daemon.start()
+        await node.start()
 
 
 async def _pause(node: Node, chance: random.Random, _: Database) -> None:
@@ -198,7 +198,7 @@ async def _supervise(course: Course, node: Node) -> None:
             if code != FENCED:
                 raise DaemonError(f"{node.name} ended with {code}:\n{node.daemon.logged()[-3000:]}")
             course.happened["node fenced"] += 1
-            await node.daemon.start()
+            await node.start()
 
 
 # --- the command -----------------------------------------------------------------------------------------------------

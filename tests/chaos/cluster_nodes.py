@@ -14,7 +14,7 @@ from typing import Final, Self
 from tests.postgres_cluster import Cluster
 from toold.store.postgres.pg_schema import migrate_postgres
 
-from .daemon import Daemon
+from .daemon import Daemon, DaemonError
 from .project import ProjectError
 
 NODES: Final = 3
@@ -182,6 +182,22 @@ class Node:
         """Held while something stops and starts the process."""
         self.fault = asyncio.Lock()
         """Held during a fault of this node."""
+
+    async def start(self) -> None:
+        """Starts the process; again, as a supervisor would, if it gets so little of the processor that it is declared
+        dead before it listens.
+
+        Raises:
+            DaemonError: it does not start.
+        """
+        while True:
+            try:
+                await self.daemon.start()
+            except DaemonError:
+                if self.daemon.exit_code != FENCED:
+                    raise
+            else:
+                return
 
     def prepare(self, audit_key: str) -> None:
         """Creates the state directory with the audit key that all nodes have."""
