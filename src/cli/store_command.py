@@ -1,0 +1,102 @@
+"""``toold store``: the database of the setting ``store``: its schema, and copies from and to the embedded database."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from ..audit import ChainKeyError, verify_chains, verify_local
+from ..daemon.persistence.state_directory import DATABASE_FILE, StateDirectory, StateError, read_audit_key
+from ..protocol.daemon_address import default_state_dir
+from ..store import ChainSigner, StoreError, open_archive
+from .daemon_connection import CommandFailedError
+from .shared_store import postgres_archive, require_postgres, shared_store_address
+from .terminal_output import say
+
+if TYPE_CHECKING:
+    from ..store.postgres.store_copy import CopiedStore
+
+_NO_STORE: Final = "the setting `store` is not set: set TOOLD_STORE=postgresql://USER:PASSWORD@HOST:PORT/DATABASE"
+
+
+@click.group()
+def command() -> None:
+    """Prepare the PostgreSQL database of the setting `store`, which several nodes use, and copy data from and to it."""
+
+
+@command.command(short_help="Create or migrate the tables.")
+def migrate() -> None:
+    """Create the tables in the database, or migrate them to this toold's schema.
+
+    Nodes of the version before may run meanwhile. A second migration at the same time waits for the first one. A
+    database that a newer toold has migrated is refused.
+    """
+    address = _address()
+    require_postgres()
+    from ..store.postgres.pg_schema import migrate_postgres
+
+    with _failures():
+        before, after = migrate_postgres(address)
+    say(f"schema {after}: nothing to do" if before == after else f"migrated from schema {before} to schema {after}")
+
+
+@command.command(short_help="Copy everything to or from the embedded database.")
+@click.option("--from-sqlite", "direction", flag_value="from", help="From toold.db of the state directory.")
+@click.option("--to-sqlite", "direction", flag_value="to", help="To a new toold.db of the state directory.")
+def copy(direction: str | None) -> None:
+    """Copy the store between toold.db in the state directory (TOOLD_STATE_DIR) and the database of the setting `store`.
+
+    The target must be empty: a new database after `toold store migrate`, or a state directory without toold.db. Both
+    need the same audit.key, which verifies the source first. Refused while a daemon uses one of them. The source stays
+    as it is. Retained results and the other files of the state directory are not copied.
+    """
+    if direction is None:
+        raise click.UsageError("say --from-sqlite or --to-sqlite")
+    address = _address()
+    require_postgres()
+    directory = default_state_dir(os.environ)
+    with _failures(), StateDirectory(directory):
+        key = read_audit_key(directory)
+        _require_intact(direction, directory, address, key)
+        copied = _copied(direction, directory / DATABASE_FILE, address, key)
+    for table, rows in copied.rows.items():
+        say(f"  {table}: {rows}")
+    if copied.resigned:
+        say(f"{copied.resigned} audit rows of other nodes were signed anew")
+    say(f"copied {sum(copied.rows.values())} rows")
+
+
+def _copied(direction: str, path: Path, address: str, key: bytes) -> "CopiedStore":
+    from ..store.postgres.store_copy import copy_to_postgres, copy_to_sqlite
+
+    return copy_to_postgres(path, address, key) if direction == "from" else copy_to_sqlite(address, path, key)
+
+
+def _require_intact(direction: str, directory: Path, address: str, key: bytes) -> None:
+    """Verifies the source's audit trail: the copy must not sign what was not signed."""
+    if direction == "from":
+        with open_archive(directory / DATABASE_FILE) as archive:
+            intact = verify_local(ChainSigner(key), archive.trail(), archive.chained_rows()).intact
+    else:
+        with postgres_archive(address) as shared:
+            intact = all(findings.intact for findings in verify_chains(key, shared).values())
+    if not intact:
+        raise CommandFailedError("the audit trail of the source is broken: `toold audit verify` shows where")
+
+
+def _address() -> str:
+    address = shared_store_address()
+    if address is None:
+        raise click.UsageError(_NO_STORE)
+    return address
+
+
+@contextmanager
+def _failures() -> Iterator[None]:
+    try:
+        yield
+    except (StoreError, StateError, ChainKeyError) as error:
+        raise CommandFailedError(str(error)) from error
