@@ -28,13 +28,14 @@ def command() -> None:
 
 
 @command.command(short_help="Create or migrate the tables.")
-def migrate() -> None:
-    """Create the tables in the database, or migrate them to this toold's schema.
+@click.argument("address", metavar="[URL]", required=False)
+def migrate(address: str | None) -> None:
+    """Create the tables in a database, or migrate them to this toold's schema. Its URL is by default that of `store`.
 
     Nodes of the version before may run meanwhile. A second migration at the same time waits for the first one. A
     database that a newer toold has migrated is refused.
     """
-    address = _address()
+    address = _address() if address is None else address
     require_postgres()
     from ..store.postgres.pg_schema import migrate_postgres
 
@@ -65,7 +66,7 @@ def copy(direction: str | None) -> None:
     for table, rows in copied.rows.items():
         say(f"  {table}: {rows}")
     if copied.resigned:
-        say(f"{copied.resigned} audit rows of other nodes were signed anew")
+        say(f"{copied.resigned} audit rows of other nodes were signed again")
     say(f"copied {sum(copied.rows.values())} rows")
 
 

@@ -43,7 +43,6 @@ from .observability.logging_setup import hide, log_content
 from .observability.metrics import MetricGauges, Metrics
 from .observability.model_availability import ModelAvailability
 from .persistence.conversation_manager import ConversationManager
-from .persistence.result_files import RESULTS_DIRECTORY, open_results
 from .persistence.state_directory import StateDirectory
 from .persistence.store_journal import StoreJournal
 from .persistence.store_pauses import StorePauses
@@ -54,6 +53,7 @@ from .resource_host import ResourceHost
 from .settings_content import SettingsContent
 from .sign_in_host import open_credentials
 from .spans.trace_setup import open_traces
+from .store_opening import open_retained_results
 from .tool_hosts import ToolHosts
 from .transports.websocket_server import WebSocketServer
 
@@ -81,11 +81,7 @@ class Daemon:
         self.state, self.store, self.vendors = state, store, vendors
         self.sender = settings_mapping.sender(settings, store)
         self.files = settings_mapping.workspace_access(settings)
-        self.results = open_results(
-            state.path / RESULTS_DIRECTORY,
-            ttl_s=settings.retained_results_keep_s,
-            max_bytes=settings.retained_results_keep_bytes,
-        )
+        self.results = open_retained_results(settings, state)
         self.sandbox = Sandbox(settings_mapping.sandbox_limits(settings), programs=settings.code_programs)
         self.conversations = ConversationManager(store, catalog, max_tokens=settings.conversation_tokens)
         self._reloading = asyncio.Lock()

@@ -1,4 +1,4 @@
-"""Opens the daemon's store: the embedded database of the state directory, or a database that several nodes share."""
+"""Opens the daemon's store and its retained results: in the state directory, or in a database that nodes share."""
 
 import socket
 from collections.abc import Callable
@@ -11,6 +11,7 @@ from .cluster.node_address import decode_node_address
 from .config import settings_mapping
 from .config.setting_sources import SettingsError
 from .config.settings import Settings
+from .persistence.result_files import RESULTS_DIRECTORY, ResultFiles, open_results
 from .persistence.state_directory import StateDirectory
 
 _LISTENS_S: Final = 1.0
@@ -43,7 +44,7 @@ def open_store(settings: Settings, state: StateDirectory, epoch: str, on_fenced:
         return _postgres()(
             settings.store.get_secret_value(),
             epoch=epoch,
-            node_name=settings.node_name or socket.gethostname(),
+            node_name=_node_name(settings),
             lease_s=settings.lease_s,
             content=content,
             retention=retention,
@@ -58,6 +59,29 @@ def open_store(settings: Settings, state: StateDirectory, epoch: str, on_fenced:
         if not expects_chain:
             state.remove_audit_key()  # it has signed nothing; the next start is a first start again
         raise
+
+
+def open_retained_results(settings: Settings, state: StateDirectory) -> ResultFiles:
+    """Opens the retained results: files of the state directory, or the database that several nodes share, so that each
+    node finds the results of the others.
+    """
+    ttl_s, max_bytes = settings.retained_results_keep_s, settings.retained_results_keep_bytes
+    if settings.store is None:
+        return open_results(state.path / RESULTS_DIRECTORY, ttl_s=ttl_s, max_bytes=max_bytes)
+    from ..store.postgres.postgres_results import open_postgres_results  # noqa: PLC0415 - needs an extra
+
+    shared = open_postgres_results(
+        settings.store.get_secret_value(),
+        node_name=_node_name(settings),
+        lost_after_s=settings.lease_s,
+        ttl_s=ttl_s,
+        max_bytes=max_bytes,
+    )
+    return ResultFiles(shared)
+
+
+def _node_name(settings: Settings) -> str:
+    return settings.node_name or socket.gethostname()
 
 
 def _postgres() -> "Callable[..., Store]":

@@ -16,7 +16,7 @@ from ..result_storage import (
     ResultUnknownError,
 )
 from ..store_errors import StoreError
-from .pg_connection import reason_of
+from .pg_connection import connect_to_postgres, reason_of
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 
@@ -162,6 +162,17 @@ class PostgresResults:
                 yield self._connection
         except psycopg.Error as error:
             raise StoreError(f"the database cannot be used ({reason_of(error)})", reason_of(error)) from None
+
+
+def open_postgres_results(
+    address: str, *, node_name: str, lost_after_s: float, ttl_s: float, max_bytes: int
+) -> PostgresResults:
+    """Returns the retained results of a database. It is connected to with the first of them."""
+
+    def connect() -> Connection:
+        return connect_to_postgres(address, name=f"toold {node_name} results", lost_after_s=lost_after_s)
+
+    return PostgresResults(connect, ttl_s=ttl_s, max_bytes=max_bytes)
 
 
 def _key(text: str) -> bytes:

@@ -1,8 +1,8 @@
 """Copies the whole store between a stopped SQLite database and a PostgreSQL database that no node uses.
 
-Copied is everything that the store's parts keep. Sums that triggers maintain are made anew. Times of the store's clock
+Copied is everything that the store's parts keep. Sums that triggers maintain are made again. Times of the store's clock
 keep their age. The first audit chain is copied as it is; a database in SQLite has one chain only, so rows of other
-chains are signed anew there, after those of the first one.
+chains are signed again there, after those of the first one.
 """
 
 import contextlib
@@ -48,7 +48,7 @@ class CopiedStore(NamedTuple):
     rows: dict[str, int]
     """The number of rows by table, without empty tables."""
     resigned: int = 0
-    """Audit rows that were signed anew."""
+    """Audit rows that were signed again."""
 
 
 def copy_to_postgres(source: Path, address: str, key: bytes) -> CopiedStore:

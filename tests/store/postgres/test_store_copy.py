@@ -153,7 +153,7 @@ async def test_a_node_continues_where_the_daemon_stopped(
 async def test_rows_of_all_nodes_come_into_one_chain(
     tmp_path: Path, postgres_database: PostgresDatabase, row: MakeRow
 ) -> None:
-    """SQLite has one chain: rows of other chains are signed anew after those of the first one; sums are added up."""
+    """SQLite has one chain: rows of other chains are signed again after those of the first one; sums are added up."""
     first, second = postgres_database.node("e1"), postgres_database.node("e2")
     for store, name in ((first, "a"), (second, "b"), (first, "c"), (second, "d")):
         store.audit.record(row(id=name))
@@ -178,12 +178,10 @@ async def test_a_copy_never_mixes_with_what_is_there(
     store.audit.record(row(id="a"))
     await store.close()
     node = postgres_database.node("e1")
-    for attempt in (
-        lambda: copy_to_postgres(tmp_path / "toold.db", postgres_database.address, KEY),
-        lambda: copy_to_sqlite(postgres_database.address, tmp_path / "new.db", KEY),
-    ):
-        with pytest.raises(StoreError, match=r"nodes run on .*: node e1; stop them first"):
-            attempt()
+    with pytest.raises(StoreError, match=r"nodes run on .*: node e1; stop them first"):
+        copy_to_postgres(tmp_path / "toold.db", postgres_database.address, KEY)
+    with pytest.raises(StoreError, match=r"nodes run on .*: node e1; stop them first"):
+        copy_to_sqlite(postgres_database.address, tmp_path / "new.db", KEY)
     await node.close()
     with pytest.raises(StoreError, match="is not empty"):
         copy_to_postgres(tmp_path / "toold.db", postgres_database.address, KEY)
