@@ -38,12 +38,11 @@ LEFT JOIN run ON run.call_id = detached.call_id
 
 # Rows that another node is adopting at this moment are skipped.
 _ADOPT: Final = """
-UPDATE journal SET node = %(node)s WHERE number IN (
+UPDATE journal SET node = %(node)s, commit_number = %(token)s WHERE number IN (
     SELECT journal.number FROM journal JOIN detached USING (number)
     WHERE journal.state = 'started' AND journal.node IS NULL
       AND (%(call_id)s::text IS NULL AND detached.expires_at IS NULL OR detached.call_id = %(call_id)s)
     ORDER BY journal.number LIMIT %(limit)s FOR UPDATE OF journal SKIP LOCKED)
-RETURNING (SELECT call_id FROM detached WHERE detached.number = journal.number)
 """
 
 
@@ -83,12 +82,23 @@ def find_all(connection: Connection, ids: Sequence[str]) -> list[StoredDetachedC
     return [found[call_id] for call_id in map(text_of, ids) if call_id in found]
 
 
-def adopt(connection: Connection, node: str, *, call_id: str | None, limit: int | None) -> list[str]:
-    """Makes a node run detached calls that no node runs: the oldest that are not paused, or one by its id. Returns
-    their ids, as stored.
+def adopt(connection: Connection, node: str, token: int, *, call_id: str | None, limit: int | None) -> None:
+    """Makes a node run detached calls that no node runs: the oldest that are not paused, or one by its id.
+
+    ``token``: a negative number, by which ``adopted`` finds them, also if the answer to this was lost.
     """
-    values = {"node": node, "call_id": None if call_id is None else pg_text(call_id), "limit": limit}
-    return [str(adopted) for (adopted,) in connection.execute(_ADOPT, values)]
+    values = {"node": node, "token": token, "limit": limit}
+    connection.execute(_ADOPT, values | {"call_id": None if call_id is None else pg_text(call_id)})
+
+
+def adopted(connection: Connection, node: str, token: int) -> list[StoredDetachedCall]:
+    """Returns the detached calls that a node has adopted with a token, oldest first."""
+    return _select(
+        connection,
+        "WHERE journal.node = %s AND journal.commit_number = %s AND journal.state = 'started' ORDER BY journal.number",
+        node,
+        token,
+    )
 
 
 def _select(connection: Connection, condition: str, *values: Any) -> list[StoredDetachedCall]:

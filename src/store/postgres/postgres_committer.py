@@ -68,6 +68,8 @@ RETENTION_TRIGGER_RATIO: Final = 17 / 16
 """The share of the audit rows' size limit beyond which retention runs before the hour is over."""
 CHECKED_EVERY_S: Final = 60.0
 """How often the size of all rows is checked."""
+_READ_ONLY: Final = "25006"
+"""The SQLSTATE of a server that has become a standby: another one accepts writes now."""
 _DATA_ERRORS: Final = (psycopg.DataError, psycopg.IntegrityError, psycopg.ProgrammingError, psycopg.NotSupportedError)
 """Errors of one entry, with which a later attempt fails too."""
 
@@ -153,6 +155,9 @@ class PostgresCommitter(GroupCommitter):
         heartbeat_s = min(heartbeat_s, super().idle_s())
         return heartbeat_s if self._ended is None else 3600.0
 
+    def _heartbeat_due(self) -> bool:
+        return boot_time() >= self.lease.heartbeat_due(self._sent_at)
+
     def attempt(self) -> None:
         """Commits the added items, or a heartbeat. If that fails, sets ``problem``."""
         if self._ended is not None:
@@ -160,6 +165,9 @@ class PostgresCommitter(GroupCommitter):
             return
         try:
             connection = self._usable_connection()
+            if not self.uncommitted and not self.problem and not self._heartbeat_due():
+                self._enforce_retention(connection)
+                return
             try:
                 self._commit_queued(connection)
             except psycopg.Error:
@@ -225,6 +233,8 @@ class PostgresCommitter(GroupCommitter):
             count = 1 if alone else len(list(itertools.takewhile(_is_ordinary, self.group)))
             self._sent, self.group = self.group[:count], self.group[count:]
             self._commit_sent(connection)
+            if self._ended is not None:
+                self._refuse_all(self._ended)
 
     def _commit_sent(self, connection: Connection) -> None:
         """Commits the items of ``_sent``. They stay there if it is unknown whether they were committed."""
@@ -506,4 +516,4 @@ def _is_lost(connection: Connection, error: Exception) -> bool:
     if connection.closed:
         return True
     state = error.sqlstate if isinstance(error, psycopg.Error) else None
-    return state is not None and state.startswith(("08", "57P"))
+    return state is not None and (state.startswith(("08", "57P")) or state == _READ_ONLY)

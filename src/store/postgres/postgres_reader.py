@@ -7,6 +7,7 @@ done here too, in a transaction that a dead node cannot commit.
 import asyncio
 import concurrent.futures
 import contextlib
+import secrets
 import threading
 from collections.abc import Callable
 from typing import Any, Final, TypeVar, cast
@@ -146,10 +147,12 @@ class PostgresReader:
         """
         await asyncio.wrap_future(self._flush())
 
+        token = -1 - secrets.randbits(62)  # if the connection is lost, the work is done again, and finds what it did
+
         def adopt(connection: Connection) -> list[StoredDetachedCall]:
             with self._alive(connection):
-                ids = pg_detached_sql.adopt(connection, self._epoch, call_id=call_id, limit=limit)
-            return pg_detached_sql.find_all(connection, ids)
+                pg_detached_sql.adopt(connection, self._epoch, token, call_id=call_id, limit=limit)
+            return pg_detached_sql.adopted(connection, self._epoch, token)
 
         return await self.run(adopt)
 

@@ -197,3 +197,27 @@ async def test_a_node_that_left_commits_nothing_and_is_not_fenced(open_node: Ope
         await node.journal.start(call.starts("b"))
     assert await stored(other) == {"a": ("interrupted", None)}
     assert fenced == []
+
+
+async def test_entries_behind_the_last_commit_are_refused(open_node: OpenNode) -> None:
+    """They do not look like those of a node that was declared dead."""
+    fenced: list[str] = []
+    node, call = open_node("n1", on_fenced=fenced.append), Calls()
+    assert node.cluster is not None
+    left, start = await asyncio.gather(
+        node.cluster.leave(), node.journal.start(call.starts("a")), return_exceptions=True
+    )
+    assert left is None
+    assert isinstance(start, StoreError)
+    assert fenced == []
+
+
+async def test_a_read_costs_no_commit(open_node: OpenNode, postgres_database: PostgresDatabase) -> None:
+    """If nothing is queued, although reads wait for what was."""
+    node = open_node("n1")
+    commits = "SELECT commits FROM node"
+    await node.flush()  # the first run of retention is a commit
+    before = postgres_database.sql(commits)
+    for _ in range(5):
+        await node.journal.find_run("none", "ann", "chat")
+    assert postgres_database.sql(commits) == before
