@@ -12,7 +12,7 @@ from ..chain_extension import ChainExtension
 from ..store_limits import SEARCHED_ROWS
 from ..store_rows import CallRow, CallTotals
 from . import pg_chain_sql
-from .pg_values import pg_text, text_of
+from .pg_values import arrays, pg_text, text_of
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 
@@ -25,9 +25,6 @@ _TYPES: Final = {
     "simulated": "bool",
 }
 """The columns of audit rows that are not text."""
-_CONVERTED: Final = [{"float8": float, "int8": int, "bool": bool}.get(_TYPES.get(name, "")) for name in COLUMNS]
-"""The types that an array of a column's values must have alone; None: text."""
-
 _INSERT: Final = f"""
 INSERT INTO call (chain, seq, {", ".join(COLUMNS)}, mac)
 SELECT %s, * FROM unnest(%s::int8[], {", ".join(f"%s::{_TYPES.get(name, 'text')}[]" for name in COLUMNS)}, %s::bytea[])
@@ -67,21 +64,14 @@ def add(connection: Connection, chain: ChainExtension, rows: Sequence[Values]) -
     """
     number, last = pg_chain_sql.number_of(chain), chain.head.last_seq
     numbered = chain.number_rows(rows)
-    seqs, *columns, macs = zip(*numbered, strict=True)
-    arrays = [_array(values, type_) for values, type_ in zip(columns, _CONVERTED, strict=True)]
-    connection.execute(_INSERT, (number, list(seqs), *arrays, list(macs)))
+    stored = [[pg_text(value) if isinstance(value, str) else value for value in row] for row in numbered]
+    connection.execute(_INSERT, (number, *arrays(stored)))
     connection.execute(_ADD_TO_TOTALS + _ADDED, (number, last))
     connection.execute(
         "UPDATE chain SET stored = stored + (SELECT coalesce(sum(bytes), 0) FROM call WHERE chain = %s AND seq > %s) "
         "WHERE number = %s",
         (number, last, number),
     )
-
-
-def _array(values: Sequence[Any], type_: type[float | int | bool] | None) -> list[Any]:
-    if type_ is None:
-        return [None if value is None else pg_text(value) for value in values]
-    return [None if value is None else type_(value) for value in values]
 
 
 def stored_row(columns: Iterable[Any]) -> CallRow:
