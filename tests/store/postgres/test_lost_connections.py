@@ -85,6 +85,13 @@ async def test_a_lost_heartbeat_is_no_other_group(
     await node.close()
 
 
+@pytest.fixture
+def one_reader(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Makes nodes read with one connection, so that a test knows which one it loses."""
+    monkeypatch.setattr("toold.store.postgres.postgres_reader.READER_THREADS", 1)
+
+
+@pytest.mark.usefixtures("one_reader")
 @pytest.mark.parametrize("loss", LOSSES)
 async def test_adopted_calls_are_not_lost(
     node: Store, proxy: LossyProxy, postgres_database: PostgresDatabase, call: Calls, loss: Loss
