@@ -85,33 +85,10 @@ async def test_a_lost_heartbeat_is_no_other_group(
     await node.close()
 
 
-@pytest.fixture
-def one_reader(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Makes nodes read with one connection, so that a test knows which one it loses."""
-    monkeypatch.setattr("toold.store.postgres.postgres_reader.READER_THREADS", 1)
-
-
-@pytest.mark.usefixtures("one_reader")
-@pytest.mark.parametrize("loss", LOSSES)
-async def test_adopted_calls_are_not_lost(
-    node: Store, proxy: LossyProxy, postgres_database: PostgresDatabase, call: Calls, loss: Loss
-) -> None:
-    """If the connection is lost during an adoption, the node gets the calls that it now has to run."""
-    node.sessions.open(call.session)
-    await node.journal.start(call.detached("d"))
-    await node.journal.start(call.starts("e", detached=call.detached().detached))
-    postgres_database.sql("UPDATE journal SET node = NULL")
-    await node.journal.find_run("none", "ann", "chat")  # connects
-    proxy.lose(loss)
-    assert [adopted.call_id for adopted in await node.journal.detached_calls()] == ["e0-d", "e0-e"]
-    assert proxy.lost.is_set()
-    assert await node.journal.detached_calls() == []
-
-
 async def test_a_server_that_has_become_a_standby_is_left(
     node: Store, postgres_database: PostgresDatabase, call: Calls
 ) -> None:
-    """Its connection is still open, but accepts no writes: the node connects anew, and the start is written."""
+    """Its connection is still open, but accepts no writes: the node connects again, and the start is written."""
     postgres_database.sql("UPDATE node SET until = until")  # the node's connection is idle
     committer = node._writer._committer
     assert isinstance(committer, PostgresCommitter)
