@@ -59,9 +59,10 @@ class OAuthRequests:
         if challenge != Challenge():
             sign_ins.challenge = challenge
         renewable = sign_ins.auth.grant == "client_credentials" or (used is not None and used.refresh_token)
-        if renewable and await sign_ins.renewed(self._principal, used) is not None:
-            return True
-        if used is not None:
+        if renewable:
+            if await sign_ins.renewed(self._principal, used) is not None:
+                return True
+        elif used is not None:
             sign_ins.end(self._principal, "the server rejects it")
         raise self.needed()
 

@@ -235,13 +235,22 @@ class SourceSignIns:
         except RefusedGrantError as error:
             if error.code not in {"invalid_grant", "invalid_client", "unauthorized_client", "HTTP 401"}:
                 raise
+            if (newer := await self._newer(principal, used)) is not None:
+                return newer
             self.end(principal, f"it has ended ({error.code})")
             await self._store.remove(principal, self.source)
             _log.warning("a sign-in has ended", source=self.source, reason=error.code)
             return None
+        if (newer := await self._newer(principal, used)) is not None:
+            return newer
         renewed = renewed_sign_in(used, answer)
         await self.keep(principal, renewed)
         return renewed
+
+    async def _newer(self, principal: str, used: SignIn) -> SignIn | None:
+        """The sign-in that a person has made during a renewal of ``used``, whose outcome then does not count."""
+        latest = await self._find(principal)
+        return None if latest is None or latest.access_token == used.access_token else latest
 
     async def _client_credentials(self, principal: str) -> SignIn:
         server = await self.server()

@@ -247,6 +247,78 @@ async def test_a_failed_renewal_is_a_problem_of_the_source(
     await oauth.ready("shared")
 
 
+@pytest.mark.parametrize("refused", [True, False])
+async def test_a_renewal_does_not_undo_a_newer_sign_in(oauth: OAuthWorld, refused: bool) -> None:
+    """A person signs in while the earlier sign-in is being renewed: whatever comes of that, the new one counts."""
+    asked, answered = asyncio.Event(), asyncio.Event()
+
+    async def slow(request: Request) -> Response:
+        form = dict(await request.form())
+        if form["grant_type"] == "authorization_code":
+            return JSONResponse(
+                oauth.grants.issue(str(form["client_id"]), ["read"], "new", f"{oauth.url}/mcp").model_dump()
+            )
+        asked.set()
+        await answered.wait()
+        if refused:
+            return JSONResponse({"error": "invalid_grant"}, 400)
+        return JSONResponse(
+            oauth.grants.issue(str(form["client_id"]), ["read"], "old", f"{oauth.url}/mcp").model_dump()
+        )
+
+    await oauth.sign_in("old")
+    await oauth.ready("shared")
+    oauth.servers.overrides["/token"] = slow
+    oauth.grants.access.clear()
+    oauth.daemon.sources.refresh()
+    await asked.wait()
+    assert (await oauth.sign_in("new")).status_code == 200
+    answered.set()
+    await oauth.ready("shared")
+    assert "new with [bound]" in text(await oauth.whoami("ann", "shared"))
+    del oauth.servers.overrides["/token"]
+
+
+async def test_a_token_endpoint_that_redirects_gets_no_code(oauth: OAuthWorld) -> None:
+    """Nor does a page for registrations that does: a code, a verifier and a secret go to no other server."""
+
+    async def redirecting(_: Request) -> Response:
+        return RedirectResponse("https://evil.example/", 307)
+
+    answer = await oauth.agree(await oauth.link(), "olga")
+    oauth.servers.overrides |= {"/token": redirecting, "/register": redirecting}
+    refused = await oauth.operator("POST", "/login", answer)
+    again = await oauth.operator("POST", "/sources/shared/login?redirect_uri=http://127.0.0.1:11/callback")
+    for path in ("/token", "/register"):
+        del oauth.servers.overrides[path]
+    for failed in (refused, again):
+        assert failed.status_code == 503
+        assert "redirects, which is refused" in failed.text
+
+
+async def test_a_user_whose_renewal_fails_is_alone(oauth: OAuthWorld) -> None:
+    """The others' sign-ins at the same source stay in use; the error says where to sign in."""
+    await oauth.sign_in("olga", "own")
+    await oauth.ready("own")
+    for caller in ("ann", "bob"):
+        await oauth.operator("POST", f"/sources/own/logout?principal=token:{caller}")
+        error = (await oauth.whoami(caller, "own"))["_meta"]["toold/error"]
+        started = await oauth.http.post(error["details"]["sign_in"]["url"])
+        await oauth.http.get("/oauth/callback", params=await oauth.agree(started.headers["location"], caller.upper()))
+
+    async def refusing(_: Request) -> Response:
+        return JSONResponse({"error": "invalid_grant"}, 400)
+
+    oauth.servers.overrides["/token"] = refusing
+    for token in [token for token, access in oauth.grants.access.items() if access.subject == "ANN"]:
+        del oauth.grants.access[token]
+    failed = (await oauth.whoami("ann", "own"))["_meta"]["toold/error"]
+    assert (failed["code"], "sign_in" in failed["details"]) == ("PERMISSION_DENIED", True)
+    assert "it has ended (invalid_grant)" in failed["message"]
+    assert "BOB with [bound]" in text(await oauth.whoami("bob", "own"))
+    del oauth.servers.overrides["/token"]
+
+
 async def test_a_sign_out_removes_the_tokens(oauth: OAuthWorld) -> None:
     """From then on no request has one."""
     await oauth.sign_in("olga")
