@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     ConfigDict,
     Field,
@@ -101,12 +102,41 @@ class OpenApiSettings(CachedSettings):
         return auth_secrets(self.auth)
 
 
+_MOUNT: Final = re.compile(r"(?P<host>/[^:\0]*):(?P<inside>/[^:\0]*)(?::(?P<mode>ro|rw))?")
+
+
+def _mount(text: str) -> str:
+    if _MOUNT.fullmatch(text) is None:
+        raise PydanticCustomError("mount", "must have mounts such as /srv/data:/data, or /srv/data:/data:rw to write")
+    return text
+
+
+class ContainerLimits(_Table):
+    """What a server in a container may use."""
+
+    network: bool = False
+    """Whether it reaches the network."""
+    memory_mib: Annotated[int, Field(ge=16, le=1_048_576)] = 512
+    cpus: Annotated[float, Field(gt=0, le=1024, allow_inf_nan=False)] = 1.0
+    processes: Annotated[int, Field(ge=1, le=100_000)] = 256
+    mounts: Annotated[tuple[Annotated[str, AfterValidator(_mount)], ...], Field(max_length=100)] = ()
+    """Directories of the machine: ``HOST:INSIDE``, read-only unless it ends in ``:rw``."""
+
+    @property
+    def volumes(self) -> tuple[str, ...]:
+        """The mounts, each with its mode."""
+        return tuple(mount if mount.endswith((":ro", ":rw")) else f"{mount}:ro" for mount in self.mounts)
+
+
 class McpSettings(CachedSettings):
     """An upstream MCP server: a program that the daemon starts, or a URL."""
 
     type: Literal["mcp"]
     command: Annotated[tuple[Annotated[str, StringConstraints(min_length=1)], ...], Field(min_length=1)] | None = None
     """The program and its arguments; run without a shell."""
+    image: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._/:@-]{0,254}$")] | None = None
+    """The image of a container in which the server runs; ``command`` then replaces the image's own."""
+    container: ContainerLimits = ContainerLimits()
     cwd: Path | None = None
     """The program's working directory; by default that of the settings file."""
     env: Environment = {}
@@ -141,6 +171,11 @@ class McpSettings(CachedSettings):
         return (*variables, *auth_secrets(self.auth), *auth_secrets(self.list_auth))
 
     @property
+    def runs_program(self) -> bool:
+        """Whether the daemon starts the server."""
+        return self.command is not None or self.image is not None
+
+    @property
     def naming(self) -> ToolNaming:
         return ToolNaming(self.prefix, self.rename, self.include, self.exclude)
 
@@ -157,27 +192,33 @@ class McpSettings(CachedSettings):
 
     @model_validator(mode="after")
     def _one_transport(self) -> Self:
-        if (self.sampling == "daemon") != bool(self.sampling_budget):
-            raise PydanticCustomError("mcp_transport", 'sampling = "daemon" and sampling_budget require each other')
-        if self.cache_s and isinstance(self.auth, OAuthAuth) and self.auth.of_caller:
-            what = 'cache_s is not for auth with per = "user": results would outlive the sign-in of their user'
-            raise PydanticCustomError("mcp_transport", what)
-        if (self.command is None) == (self.url is None):
-            raise PydanticCustomError("mcp_transport", "must have either command or url")
+        if self.runs_program == (self.url is not None):
+            raise PydanticCustomError("mcp_transport", "must have either command or url, or image")
+        if self.image is None and "container" in self.model_fields_set:
+            raise PydanticCustomError("mcp_transport", "container requires image")
+        if self.url is None and self.transport == "sse":
+            raise PydanticCustomError("mcp_transport", 'transport = "sse" requires url')
         if self.url is None and self.auth is not None and self.auth.of_caller:
             what = "auth of each caller requires url: all callers share a program"
-            raise PydanticCustomError("mcp_transport", what)
-        if self.list_auth is not None and (self.auth is None or not self.auth.of_caller or self.list_auth.of_caller):
-            what = "list_auth has a secret of the operator (env or file), and requires auth with user or per"
             raise PydanticCustomError("mcp_transport", what)
         if self.url is None and (self.auth is not None or self.allow_private is not False):
             raise PydanticCustomError(
                 "mcp_transport", "auth and allow_private require url; a program gets its secrets in env"
             )
-        if self.url is None and self.transport == "sse":
-            raise PydanticCustomError("mcp_transport", 'transport = "sse" requires url')
-        if self.command is None and (self.env or self.cwd is not None):
+        if not self.runs_program and (self.env or self.cwd is not None):
             raise PydanticCustomError("mcp_transport", "env and cwd require command")
+        return self
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if (self.sampling == "daemon") != bool(self.sampling_budget):
+            raise PydanticCustomError("mcp_transport", 'sampling = "daemon" and sampling_budget require each other')
+        if self.cache_s and isinstance(self.auth, OAuthAuth) and self.auth.of_caller:
+            what = 'cache_s is not for auth with per = "user": results would outlive the sign-in of their user'
+            raise PydanticCustomError("mcp_transport", what)
+        if self.list_auth is not None and (self.auth is None or not self.auth.of_caller or self.list_auth.of_caller):
+            what = "list_auth has a secret of the operator (env or file), and requires auth with user or per"
+            raise PydanticCustomError("mcp_transport", what)
         if any(isinstance(auth, ApiKeyAuth) and auth.location == "query" for auth in (self.auth, self.list_auth)):
             raise PydanticCustomError("mcp_transport", "auth must use a header")
         return self
@@ -316,6 +357,7 @@ _NESTED: Final[Mapping[str, type[BaseModel]]] = {
     "include": OperationFilter,
     "exclude": OperationFilter,
     "verify": CardKeys,
+    "container": ContainerLimits,
 }
 
 _MESSAGES: Final[Mapping[str, str]] = {

@@ -295,7 +295,7 @@ class McpSource:
             UpstreamUnavailableError: the session has ended.
         """
         if session.ended.is_set():
-            self._problem = "its program has ended" if self._settings.command else "it closed the connection"
+            self._problem = "its program has ended" if self._settings.runs_program else "it closed the connection"
             await session.wait_idle(_SETTLE_S)  # running calls are about to fail for the same reason
             raise UpstreamUnavailableError(self._problem)
         busy = session.busy
@@ -307,7 +307,7 @@ class McpSource:
                 raise UpstreamUnavailableError(str(error)) from error
             # A single-threaded program cannot answer while it executes a call, so ignore this timeout.
             busy = busy or session.busy
-            if busy and self._settings.command is not None and isinstance(error, TimeoutError):
+            if busy and self._settings.runs_program and isinstance(error, TimeoutError):
                 return
             # A server that fails to list its tools may still answer calls.
             self._listing_failed = True

@@ -5,7 +5,7 @@ Importing this module takes a second, because of the SDK.
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, Final, cast
 
 import httpx2
@@ -33,13 +33,20 @@ from ..source_content import NoSourceEvents, SourceEvents
 from ..source_settings import McpSettings
 from . import upstream_failures
 from .caller_capabilities import CapabilityStream
+from .server_container import (
+    client_environment,
+    container_command,
+    container_name,
+    container_program,
+    remove_container,
+)
 from .session_questions import SessionQuestions
 from .sse_transport import sse_streams
 from .upstream_exchange import UpstreamExchange
 from .upstream_failures import UpstreamUnavailableError
 from .upstream_http import SourceTransport, current_exchange, recorded_in
 from .upstream_listing import FilteredStream
-from .upstream_process import ServerCommand, server_process
+from .upstream_process import ServerCommand, Streams, server_process
 from .upstream_session import UpstreamSession
 
 _LIST_CHANGES: Final = (ToolListChangedNotification, PromptListChangedNotification, ResourceListChangedNotification)
@@ -92,7 +99,7 @@ async def open_session(
     questions = SessionQuestions(current_exchange)
     client = Client(
         cast(
-            "Any", _transport(settings, variables, network, on_log, end, removal_notes, auth, oauth)
+            "Any", _transport(source, settings, variables, network, on_log, end, removal_notes, auth, oauth)
         ),  # a context manager that yields streams
         cache=None,
         mode="legacy" if settings.transport == "sse" else "auto",
@@ -122,6 +129,7 @@ async def open_session(
 
 @asynccontextmanager
 async def _transport(
+    source: str,
     settings: McpSettings,
     variables: Mapping[str, str],
     network: CheckedNetwork,
@@ -131,13 +139,8 @@ async def _transport(
     auth: AuthValues | None,
     oauth: OAuthRequests | None,
 ) -> AsyncIterator[Any]:
-    streams: AbstractAsyncContextManager[Any]
-    if settings.command is not None:
-        limit = settings.max_answer_bytes + _LINE_EXTRA_BYTES
-        streams = server_process(
-            ServerCommand(settings.command, environment(variables), settings.cwd, limit), on_log, on_end
-        )
-        async with streams as (messages, sending):
+    if settings.runs_program:
+        async with _started(source, settings, variables, on_log, on_end) as (messages, sending):
             yield FilteredStream(messages, removal_notes), CapabilityStream(sending)
         return
     transport = SourceTransport(
@@ -151,6 +154,31 @@ async def _transport(
             return
         async with streamable_http_client(settings.url or "", http_client=http, max_sse_event_size=limit) as pair:
             yield FilteredStream(pair[0], removal_notes), CapabilityStream(pair[1])
+
+
+@asynccontextmanager
+async def _started(
+    source: str,
+    settings: McpSettings,
+    variables: Mapping[str, str],
+    on_log: Callable[[str], None],
+    on_end: Callable[[], None],
+) -> AsyncIterator[Streams]:
+    """Starts the server as a program, or in a container."""
+    limit = settings.max_answer_bytes + _LINE_EXTRA_BYTES
+    if settings.image is None:
+        launch = ServerCommand(settings.command or (), environment(variables), settings.cwd, limit)
+        async with server_process(launch, on_log, on_end) as streams:
+            yield streams
+        return
+    program, name = container_program(), container_name(source)
+    env = client_environment() | environment(variables)
+    launch = ServerCommand(container_command(program, name, settings), env, None, limit)
+    try:
+        async with server_process(launch, on_log, on_end) as streams:
+            yield streams
+    finally:
+        await asyncio.shield(remove_container(program, name, client_environment() | environment({})))
 
 
 def _headers_of(values: AuthValues) -> dict[str, str]:
