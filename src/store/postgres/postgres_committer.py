@@ -164,20 +164,20 @@ class PostgresCommitter(GroupCommitter):
             self._refuse_all(self._ended)
             return
         try:
-            connection = self._usable_connection()
-            if not self.uncommitted and not self.problem and not self._heartbeat_due():
-                self._enforce_retention(connection)
-                return
             try:
-                self._commit_queued(connection)
+                self._attempt(self._usable_connection())
             except psycopg.Error:
-                if not connection.closed:
+                if not self._connection.closed:
                     raise
-                self._commit_queued(self._usable_connection())  # most often, the server answers again at once
-            self.work_again()
-            self._enforce_retention(self._usable_connection())
+                self._attempt(self._usable_connection())  # most often, the server answers again at once
         except (psycopg.Error, StoreError, OSError) as error:
             self.fail(error)
+
+    def _attempt(self, connection: Connection) -> None:
+        if self.uncommitted or self.problem or self._heartbeat_due():
+            self._commit_queued(connection)
+            self.work_again()
+        self._enforce_retention(connection)
 
     def close(self) -> None:
         """Leaves the cluster if the database answers, and closes the connection."""
