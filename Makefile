@@ -75,7 +75,7 @@ docs: .venv/.dev ## regenerate the tables of docs/tools.md from the tools
 demo: .venv/.run ## a tour on real sockets, with an agent that survives kill -9: less than half a minute
 	@$(BIN)/toold demo
 
-test: .venv/.dev .venv/.ui .venv/.axe .venv/.postgrest .venv/.peer-sdk .venv/.peer-fastmcp check ## all checks and all tests, under ten minutes
+test: .venv/.dev .venv/.ui .venv/.axe .venv/.postgrest .venv/.peer-sdk .venv/.peer-fastmcp .venv/.peer-node-servers check ## all checks and all tests, under ten minutes
 	$(BIN)/python -m pytest -n auto $(ARGS)
 
 test-fast: .venv/.dev ## the tests that start neither a process nor a separate daemon

@@ -21,16 +21,12 @@ from tests.peers.recorded_sessions import differences, recorded
 from tests.peers.test_peers import PROGRAMS
 from toold.sources.program_process import environment
 
-pytestmark = [pytest.mark.process, pytest.mark.asyncio(loop_scope="module")]
+# Six servers of four packages are installed for these tests, so only `make test-peers` runs them.
+pytestmark = [pytest.mark.process, pytest.mark.large_peer, pytest.mark.asyncio(loop_scope="module")]
 
 WAYS = pytest.mark.parametrize(
     ("way", "mode"),
-    [
-        ("http", "2026-07-28"),
-        pytest.param("http", "legacy", marks=pytest.mark.large_peer),
-        pytest.param("stdio", "2026-07-28", marks=pytest.mark.large_peer),
-        ("stdio", "legacy"),
-    ],
+    [("http", "2026-07-28"), ("http", "legacy"), ("stdio", "2026-07-28"), ("stdio", "legacy")],
 )
 EACH_WAY = pytest.mark.parametrize("way", ["http", "stdio"])
 MODES = pytest.mark.parametrize("mode", ["2026-07-28", "legacy"])
@@ -129,7 +125,6 @@ async def test_a_session_through_the_daemon_equals_a_direct_one(world: World, wa
     assert not found, "\n".join(found)
 
 
-@pytest.mark.large_peer
 @EACH_WAY
 @MODES
 async def test_questions_of_a_server_reach_the_client(world: World, way: str, mode: str) -> None:
@@ -163,7 +158,6 @@ async def test_questions_of_a_server_reach_the_client(world: World, way: str, mo
         assert "no roots are currently configured" in roots
 
 
-@pytest.mark.large_peer
 @EACH_WAY
 @MODES
 async def test_a_client_without_answers_learns_why(world: World, way: str, mode: str) -> None:
@@ -174,7 +168,6 @@ async def test_a_client_without_answers_learns_why(world: World, way: str, mode:
         assert "has not declared that it can ask a model" in _text(reply)
 
 
-@pytest.mark.large_peer
 @EACH_WAY
 @MODES
 async def test_progress_reaches_the_client(world: World, way: str, mode: str) -> None:
@@ -203,7 +196,6 @@ DATA: dict[str, list[tuple[str, dict[str, Any]]]] = {
 }
 
 
-@pytest.mark.large_peer
 async def test_fastmcp_makes_the_same_data(world: World) -> None:
     """Its client builds objects by a tool's output schema, from the structured content."""
     require("fastmcp")

@@ -65,8 +65,13 @@ def test_former_arguments_are_adapted(
     arguments: dict[str, Any], values: dict[str, Any], notices: tuple[str, ...]
 ) -> None:
     """Each change has a notice; current arguments have none."""
-    current = SearchArguments(**values)
-    assert bind_arguments(search, arguments) == ((current, notices) if notices else current)
+    current, bound = SearchArguments(**values), bind_arguments(search, arguments)
+    if not notices:
+        assert bound == current
+        return
+    assert isinstance(bound, AdaptedValues)
+    assert bound.values == SearchArguments(**bound.arguments) == current
+    assert bound.notices == notices
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from toold.daemon.transports.a2a import a2a_operations, a2a_rpc, a2a_tasks
 from toold.daemon.transports.a2a.task_view import TaskView, encoded_bytes
 from toold.protocol.json_pieces import LONG_BYTES
 from toold.store import A2ATaskRow
+from toold.tools import tool_result
 
 from .conftest import A2APort, message
 
@@ -38,7 +39,8 @@ async def test_long_messages_and_answers_are_handled_in_a_thread(
 
     for module, name in FUNCTIONS:
         monkeypatch.setattr(module, name, recorded(name, getattr(module, name)))
-    text = "x" * (LONG_BYTES + 1)
+    monkeypatch.setattr(tool_result, "AT_ONCE_BYTES", LONG_BYTES)  # no model's window has a text of its size
+    text = "x" * LONG_BYTES + '"' * 2_001  # with few quotes, decoding it would take milliseconds, on the event loop
     task = await port.client.ask("helper", message(script(text), "m-long"))
     assert task["artifacts"][0]["parts"][0]["text"] == text
     old = {"messageId": "m-long-old", "role": "user", "parts": [{"kind": "text", "text": script(text)}]}
