@@ -52,7 +52,7 @@ async def test_long_messages_and_answers_are_handled_in_a_thread(
     assert False in threads["view_of"]
     params = {"message": {**old, "messageId": "m-stream-old"}}
     async with port.client.stream("helper", "message/stream", params, "0.3") as events:
-        assert text in (await events.aread()).decode()
+        assert "x" * LONG_BYTES in (await events.aread()).decode()
 
 
 async def test_a_page_ends_at_its_bytes_and_the_next_goes_on(port: A2APort, monkeypatch: pytest.MonkeyPatch) -> None:
