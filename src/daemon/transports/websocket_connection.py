@@ -399,7 +399,7 @@ class WebSocketConnection:
             return  # the answer stays stored, and the client gets it when it resumes the session
         socket = self._socket
         if not self._queued and socket.transport.get_write_buffer_size() + len(data) <= SLOW_READER_BYTES:
-            socket.write_text(data)  # no need to wait: takes a quarter of the time
+            socket.write_text(data)  # no need to wait
             return
         self._queued += 1
         try:
