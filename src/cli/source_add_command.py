@@ -18,6 +18,7 @@ from .daemon_connection import CommandFailedError
 from .editors import source_name
 from .file_changes import difference
 from .settings_file import SettingsFile, find_settings_file
+from .source_search_command import PREFIX, registered_tables, registry_option
 from .terminal_output import say
 
 if TYPE_CHECKING:
@@ -56,6 +57,7 @@ _GENERIC_LABELS: Final = frozenset({"api", "www", "mcp", "docs", "developer", "d
     is_flag=True,
     help="Allow private addresses for the host of URL, or for the servers in FILE.",
 )
+@registry_option
 @click.option("--no-check", is_flag=True, help="Add the source without trying it.")
 @click.option("--config", metavar="PATH", help="The settings file to change.  [default: the running daemon's]")
 def add(
@@ -66,6 +68,7 @@ def add(
     bearer_file: str | None,
     variables: tuple[str, ...],
     allow_private: bool,
+    registry: str | None,
     no_check: bool,
     config: str | None,
 ) -> None:
@@ -76,6 +79,7 @@ def add(
       toold sources add https://api.example.com/openapi.json
       toold sources add --bearer-env TRACKER_TOKEN https://tracker.example/mcp
       toold sources add npx -y @modelcontextprotocol/server-filesystem /srv/shared
+      toold sources add --registry URL registry:com.example/files
 
     The source is tried first, as `toold sources check` does; if it cannot be used, nothing is written. Secrets are
     never written to toold.toml: the options name the variable or the file that holds them.
@@ -85,7 +89,10 @@ def add(
     if name is not None and name in taken:
         raise click.UsageError(f"there is a source {name!r} already in {file.path}; choose another --name")
     auth = _auth(bearer_env, bearer_file)
-    tables = list(_tables(target, kind, auth, dict(map(_variable, variables)), allow_private=allow_private))
+    if target[0].startswith(PREFIX):
+        tables = registered_tables(target[0], registry, auth, allow_private=allow_private)
+    else:
+        tables = list(_tables(target, kind, auth, dict(map(_variable, variables)), allow_private=allow_private))
     chosen = name or source_name(_default_name(target), taken)
     addition = _Addition(file, chosen)
     if no_check:

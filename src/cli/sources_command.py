@@ -19,6 +19,7 @@ from .operator_client import operator_request
 from .settings_file import SettingsFile, find_settings_file
 from .shell_completions import complete_source
 from .source_add_command import add, refused_server
+from .source_search_command import search
 from .sources_login_command import login, logout
 from .status_command import cell
 from .terminal_output import say, say_json
@@ -133,6 +134,7 @@ def approve(name: str, versions: Sequence[str]) -> None:
 
 
 command.add_command(add)
+command.add_command(search)
 command.add_command(login)
 command.add_command(logout)
 

@@ -15,6 +15,7 @@ from .mcp.server_output import ServerLog
 from .oauth.sign_in_desk import SignInDesk
 from .oauth.sign_in_values import DAEMON as DAEMON_SIGN_IN
 from .program_process import end_program, ended_within, environment, signal_group
+from .registered_servers import McpRegistry, RegisteredServer, tables_of
 from .source import QuarantinedVersion, RefusedServer, Source, SourceCheck, SourceListener, SourceNote
 from .source_auth import BearerAuth, SecretTable
 from .source_content import ContentSource, Entry, OffersContent, SourceContent, SourceEvents, SourcePrompt
@@ -54,11 +55,13 @@ __all__ = [
     "JsonServer",
     "KeptFile",
     "KeptFiles",
+    "McpRegistry",
     "McpSettings",
     "OffersContent",
     "PinError",
     "QuarantinedVersion",
     "RefusedServer",
+    "RegisteredServer",
     "SecretTable",
     "ServerLog",
     "SignInDesk",
@@ -86,5 +89,6 @@ __all__ = [
     "read_keyed_table",
     "read_sources",
     "signal_group",
+    "tables_of",
     "unavailable_secrets",
 ]

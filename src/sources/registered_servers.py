@@ -1,0 +1,213 @@
+"""Servers of an MCP registry: its API (version 0.1), and the table of a source for one of its servers.
+
+What a registry says was written by the person who published the server. So names of packages have to look like names,
+values that only a person can give are not guessed, and nothing is run here.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, NamedTuple
+from urllib.parse import quote, urlencode
+
+import msgspec
+
+from ..protocol.terminal_text import one_line
+from .json_server import JsonServer, UnusableAnswerError
+
+PAGE_SERVERS: Final = 30
+"""The servers that one search shows at most."""
+TIMEOUT_S: Final = 20.0
+_SERVERS: Final = "/v0.1/servers"
+_NAMES: Final = {
+    "npm": re.compile(r"(?:@[a-z0-9~][a-z0-9._~-]*/)?[a-z0-9~][a-z0-9._~-]*"),
+    "pypi": re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"),
+    "oci": re.compile(r"[A-Za-z0-9][A-Za-z0-9._/:@-]{0,254}"),
+}
+_VERSION: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+_-]{0,100}")
+_VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_URL: Final = re.compile(r"https?://[^\s{}]+")
+
+
+class _Input(msgspec.Struct):
+    name: str = ""
+    value: str | None = None
+    default: str | None = None
+    type: str = ""
+    is_required: bool = msgspec.field(name="isRequired", default=False)
+    is_secret: bool = msgspec.field(name="isSecret", default=False)
+    hint: str = msgspec.field(name="valueHint", default="")
+
+    @property
+    def fixed(self) -> str | None:
+        """Its value, if no person has to choose it."""
+        value = self.default if self.value is None else self.value
+        return None if value is None or self.is_secret or "{" in value else value
+
+
+class _Transport(msgspec.Struct):
+    type: str = ""
+    url: str = ""
+    headers: list[_Input] = []
+
+
+class _Package(msgspec.Struct):
+    kind: str = msgspec.field(name="registryType", default="")
+    identifier: str = ""
+    version: str = ""
+    transport: _Transport = msgspec.field(default_factory=_Transport)
+    runtime_arguments: list[_Input] = msgspec.field(name="runtimeArguments", default_factory=list)
+    arguments: list[_Input] = msgspec.field(name="packageArguments", default_factory=list)
+    variables: list[_Input] = msgspec.field(name="environmentVariables", default_factory=list)
+
+
+class RegisteredServer(msgspec.Struct):
+    """A server, as a registry describes it."""
+
+    name: str
+    description: str = ""
+    version: str = ""
+    packages: list[_Package] = []
+    remotes: list[_Transport] = []
+
+
+class _Entry(msgspec.Struct):
+    server: RegisteredServer
+
+
+class _Page(msgspec.Struct):
+    servers: list[_Entry] = []
+
+
+class ServerTable(NamedTuple):
+    """One way to use a server: the table of a source, or why there is none."""
+
+    way: str
+    """``remote``, or the kind of the package: ``npm``, ``pypi``, ``oci``."""
+    table: Mapping[str, Any] | None
+    problem: str = ""
+
+
+class McpRegistry:
+    """A registry at a base URL."""
+
+    def __init__(self, base: str, *, allow_private: bool = False) -> None:
+        self._server = JsonServer(
+            base.rstrip("/"), table="--registry", key=None, timeout_s=TIMEOUT_S, allow_private=allow_private
+        )
+
+    async def search(self, words: str) -> list[RegisteredServer]:
+        """The latest versions of servers whose name contains these words, at most ``PAGE_SERVERS``.
+
+        Raises:
+            UnusableAnswerError: the registry cannot be asked.
+        """
+        query = urlencode({"search": words, "version": "latest", "limit": PAGE_SERVERS})
+        page: _Page = await self._ask(f"{_SERVERS}?{query}", _Page)
+        return [entry.server for entry in page.servers[:PAGE_SERVERS]]
+
+    async def find(self, name: str) -> RegisteredServer | None:
+        """The latest version of the server of this name; None if there is none.
+
+        Raises:
+            UnusableAnswerError: the registry cannot be asked.
+        """
+        try:
+            entry: _Entry = await self._ask(f"{_SERVERS}/{quote(name, safe='')}/versions/latest", _Entry)
+        except LookupError:
+            return None
+        return entry.server
+
+    async def close(self) -> None:
+        """Closes the connections."""
+        await self._server.close()
+
+    async def _ask(self, path: str, kind: Any) -> Any:
+        answer = await self._server.send("GET", path)
+        if answer.status == 404:
+            raise LookupError(path)
+        if answer.status != 200:
+            raise UnusableAnswerError(f"it answered with HTTP {answer.status}")
+        try:
+            return msgspec.json.decode(answer.body, type=kind)
+        except (msgspec.DecodeError, RecursionError):
+            raise UnusableAnswerError("its answer is not that of an MCP registry (version 0.1 of its API)") from None
+
+
+def tables_of(server: RegisteredServer) -> list[ServerTable]:
+    """The ways to use a server, in its own order: remote addresses first, then packages."""
+    return [*map(_remote, server.remotes), *map(_packaged, server.packages)]
+
+
+def _remote(remote: _Transport) -> ServerTable:
+    if remote.type not in {"streamable-http", "sse"} or _URL.fullmatch(remote.url) is None:
+        return ServerTable("remote", None, "its address has variables, or another transport")
+    table = {"type": "mcp", "url": remote.url} | ({"transport": "sse"} if remote.type == "sse" else {})
+    wanted = [header.name for header in remote.headers if header.is_required or header.is_secret]
+    if [name for name in wanted if name.lower() != "authorization"]:
+        return ServerTable("remote", None, f"it needs the headers {one_line(', '.join(wanted), 200)}")
+    return ServerTable("remote", table)
+
+
+def _packaged(package: _Package) -> ServerTable:
+    kind = package.kind
+    try:
+        command = list(_command(package))
+        arguments = [*_values(package.arguments)]
+        env = dict(_environment(package))
+    except ValueError as error:
+        return ServerTable(kind if kind in _NAMES else "package", None, str(error))
+    table: dict[str, Any] = {"type": "mcp"}
+    if kind == "oci":
+        table["image"] = command[0]
+        if arguments:
+            table["command"] = arguments
+    else:
+        table["command"] = [*command, *arguments]
+    return ServerTable(kind, table | ({"env": env} if env else {}))
+
+
+def _command(package: _Package) -> Iterator[str]:
+    """
+    Raises:
+        ValueError: the package cannot be run.
+    """
+    kind, name, version = package.kind, package.identifier, package.version
+    if kind not in _NAMES or package.transport.type not in {"", "stdio"}:
+        raise ValueError(f"packages of {one_line(kind, 20) or 'no kind'} with this transport are not supported")
+    if _NAMES[kind].fullmatch(name) is None or (version and _VERSION.fullmatch(version) is None):
+        raise ValueError("the name or the version of its package is invalid")
+    if package.runtime_arguments and kind == "oci":
+        raise ValueError("its container needs options of docker")
+    if kind == "npm":
+        yield from ("npx", "-y", f"{name}@{version}" if version else name)
+    elif kind == "pypi":
+        yield from ("uvx", f"{name}@{version}" if version else name)
+    else:
+        yield name if not version or ":" in name.rpartition("/")[2] or "@" in name else f"{name}:{version}"
+
+
+def _values(arguments: list[_Input]) -> Iterator[str]:
+    """
+    Raises:
+        ValueError: a person has to give a value.
+    """
+    for argument in arguments:
+        value = argument.fixed
+        label = one_line(argument.name or argument.hint or "an argument", 60)
+        if value is None:
+            if argument.is_required or argument.value is not None:
+                raise ValueError(f"it needs a value for {label}; add its command yourself")
+        elif argument.type == "named":
+            yield f"{argument.name}={value}"
+        else:
+            yield value
+
+
+def _environment(package: _Package) -> Iterator[tuple[str, object]]:
+    for variable in package.variables:
+        if _VARIABLE.fullmatch(variable.name) is None:
+            raise ValueError("the name of a variable is invalid")
+        if variable.fixed is not None:
+            yield variable.name, variable.fixed
+        elif variable.is_required or variable.is_secret:
+            yield variable.name, {"env": variable.name}
