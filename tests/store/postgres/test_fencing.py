@@ -179,7 +179,7 @@ async def test_lost_commits_end_the_node(open_node: OpenNode, postgres_database:
     node, call = open_node("n1", on_fenced=fenced.append), Calls()
     await node.journal.start(call.starts("a"))
     postgres_database.sql("UPDATE node SET commits = commits - 1; DELETE FROM journal")
-    with pytest.raises(NodeFencedError, match="has lost acknowledged commits"):
+    with pytest.raises(StoreError, match="has lost acknowledged commits"):  # a heartbeat may find it first
         await node.journal.start(call.starts("b"))
     assert len(fenced) == 1
     assert postgres_database.sql("SELECT count(*) FROM journal") == "0"
