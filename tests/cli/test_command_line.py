@@ -49,6 +49,7 @@ NAMES = [
     "reload",
     "stop",
     "audit",
+    "store",
     "doctor",
     "demo",
     "service",

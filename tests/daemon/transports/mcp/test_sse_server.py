@@ -98,6 +98,7 @@ async def test_the_sdks_client(daemon: Daemon) -> None:
         assert failed.is_error
         read = await client.read_resource("toold://tool/echo")
         assert read.contents[0].uri == "toold://tool/echo"
+        await daemon.store.flush()
         assert next(call.session_label for call in await daemon.store.audit.recent(1)).startswith("mcp")
 
 
