@@ -207,3 +207,4 @@ async def _end(running: _Running) -> None:
     finally:
         signal_group(running.process, signal.SIGKILL)  # the rest of its group, even if this is cancelled again
         running.transport.close()
+        await ended_within(running.process, _EXIT_S)

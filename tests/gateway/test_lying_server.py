@@ -218,7 +218,7 @@ async def test_an_answer_of_a_gigabyte(world: World, method: str, params: Json) 
     await world.is_honest()
     code, message = await failing
     assert (code, "max_answer_bytes" in message) == ("RESULT_TOO_LARGE", True)
-    assert world.liar.sent_bytes < GIGABYTE / 8
+    assert world.liar.sent_bytes < GIGABYTE / 2
     assert psutil.Process().memory_info().rss - before < GIGABYTE / 4
 
 
