@@ -44,7 +44,6 @@ class LyingServer:
     def __init__(self) -> None:
         self.lies: dict[str, Lie] = {}
         self.asked: list[str] = []
-        self.sent_bytes = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
@@ -73,8 +72,7 @@ class LyingServer:
         await send({"type": "http.response.start", "status": 200, "headers": [(b"content-type", b"application/json")]})
         async for part in parts:
             await send({"type": "http.response.body", "body": part, "more_body": True})
-            self.sent_bytes += len(part)
-            await asyncio.sleep(0)  # the server stops if the client has gone
+            await asyncio.sleep(0)
         await send({"type": "http.response.body", "body": b""})
 
 

