@@ -25,7 +25,7 @@ STABLE_S: Final = 10.0
 """A program that ran this long is started again without a longer delay."""
 _LINE_EXTRA_BYTES: Final = 64 * 1024
 _EXIT_S: Final = 1.0
-"""How long the status of a program is awaited after it has closed its output."""
+"""How long the status of a program is awaited after it has closed its output or was killed."""
 _READ_BYTES: Final = 64 * 1024
 
 _log = structlog.get_logger("toold.hooks")

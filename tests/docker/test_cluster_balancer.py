@@ -5,7 +5,6 @@ import os
 import secrets
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
@@ -14,6 +13,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from tests.chaos.daemon import free_port
 from tests.daemon_environment import daemon_environment
 from tests.postgres_cluster import running_cluster
 from toold.client import MCPWebSocketClient
@@ -54,12 +54,6 @@ class Balanced:
         return name
 
 
-def _free_port() -> int:
-    with socket.socket() as tried:
-        tried.bind(("127.0.0.1", 0))
-        return int(tried.getsockname()[1])
-
-
 @pytest.fixture
 def database(starts_processes: None) -> Iterator[str]:
     """The address of a database with the tables of toold."""
@@ -79,7 +73,7 @@ async def balanced(database: str, tmp_path: Path) -> AsyncIterator[Balanced]:
     for name, text in texts.items():
         (given / name).write_text(text)
     configuration = (CLUSTER / "balancer.conf").read_text("utf-8")
-    public = _free_port()
+    public = free_port()
     configuration = configuration.replace("listen 8080;", f"listen 127.0.0.1:{public};")
     balanced = Balanced(f"http://127.0.0.1:{public}")
     programs: list[subprocess.Popen[bytes]] = []
@@ -88,7 +82,7 @@ async def balanced(database: str, tmp_path: Path) -> AsyncIterator[Balanced]:
         for name in ("node1", "node2"):
             state = tmp_path / name
             state.mkdir(mode=0o700)
-            port, ports[name] = _free_port(), _free_port()
+            port, ports[name] = free_port(), free_port()
             configuration = configuration.replace(f"{name}:8079", f"127.0.0.1:{port}")
             configuration = configuration.replace(f"{name}:8080", f"127.0.0.1:{ports[name]}")
             environment = daemon_environment(
