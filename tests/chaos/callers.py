@@ -6,9 +6,10 @@ Each records the answers that it receives.
 import asyncio
 import json
 import random
+import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any, Final, Protocol
 from unittest import mock
@@ -119,6 +120,7 @@ class LibraryCaller:
             await self._once(call_spec, call)
 
     async def _once(self, call_spec: CallSpec, call: Call) -> None:
+        asked_at = time.monotonic()
         while True:
             call.sent = True
             try:
@@ -135,12 +137,14 @@ class LibraryCaller:
                 call.sent = error.executed != "no"
                 return
             except CallError as error:
-                call.answers.append(Answer(error.code.value, error.executed, own=True))
+                answer = Answer(error.code.value, error.executed, own=True)
+                call.answers.append(replace(answer, asked_at=asked_at, at=time.monotonic()))
                 return
             else:
                 replayed = bool(result.metadata.replayed)
                 text = result.outputs[0]["text"]  # chat sends the id of the conversation as a second text
-                call.answers.append(call_spec.answer(text, result.structured, replayed=replayed))
+                answer = call_spec.answer(text, result.structured, replayed=replayed)
+                call.answers.append(replace(answer, asked_at=asked_at, at=time.monotonic()))
                 return
 
     async def _cancel(self, call_spec: CallSpec) -> None:
@@ -265,11 +269,11 @@ class BluntCaller:
         call_spec, call = self._made[frame["request_id"]]
         error, replayed = frame["error"], bool(frame["metadata"].get("replayed"))
         if error is None:
-            call.answers.append(
-                call_spec.answer(frame["outputs"][0]["text"], frame.get("structured"), replayed=replayed)
-            )
+            answer = call_spec.answer(frame["outputs"][0]["text"], frame.get("structured"), replayed=replayed)
         else:
-            call.answers.append(Answer(error["code"], error["executed"], own=True, replayed=replayed))
+            answer = Answer(error["code"], error["executed"], own=True, replayed=replayed)
+        # Which of its frames it answers is unknown, so it may have been asked for at the first one.
+        call.answers.append(replace(answer, asked_at=call.asked_at, at=time.monotonic()))
         _, answered = self._open.pop(call_spec.id, (None, None))
         if answered is not None:
             answered.set_result(None)
@@ -303,10 +307,12 @@ async def brief_caller(port: int, token: str, name: str) -> AsyncIterator[BriefC
     yield BriefCaller(port, token, name)
 
 
-KINDS: Final[Sequence[tuple[str, Callable[[int, str, str], AbstractAsyncContextManager[Caller]]]]] = (
+Kind = tuple[str, Callable[[int, str, str], AbstractAsyncContextManager[Caller]]]
+"""The name of a kind of client, and the function that connects one; it takes the port, the token and a name."""
+KINDS: Final[Sequence[Kind]] = (
     ("library", library_caller),
     ("library", library_caller),
     ("brief", brief_caller),
     ("blunt", blunt_caller),
 )
-"""The clients of a run, in turn; a factory takes the port, the token and a name."""
+"""The clients of a run, in turn."""

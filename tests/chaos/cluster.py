@@ -22,17 +22,23 @@ from pathlib import Path
 from typing import Final
 
 from .__main__ import report
-from .callers import HEARTBEAT_S
+from .callers import HEARTBEAT_S, KINDS
 from .cluster_nodes import FENCED, NODES, Database, Node, database, start_nodes
 from .daemon import DaemonError
-from .evidence import effect_lines
+from .detached_caller import detached_caller
+from .evidence import effect_lines, effect_log
+from .history import EffectWatch, history
+from .linearizability import check, save
 from .project import ProjectError
 from .proxy import Proxy, draw
 from .run import IN_FLIGHT, Course, Say, Scale, damage, end_all, make_calls, report_progress
-from .tally import Evidence, Row, Tally, tally
+from .tally import DETACHED, Evidence, Row, Tally, tally
 
 LEASE_S: Final = 4.0
 """Shorter than in production, so that a run of minutes has many leases that end."""
+HISTORY: Final = "history.jsonl"
+"""What the run observed, for ``python -m tests.chaos.linearizability``."""
+_KINDS: Final = (*KINDS, ("detached", detached_caller))
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,28 +70,44 @@ async def run_cluster(directory: Path, scale: ClusterScale, say: Say = lambda _:
         second = (directory / "second.token").read_text()
         upstream = partial(_next_ports, nodes, random.Random(f"{scale.run.seed} balancer"))
         balancer = await stack.enter_async_context(Proxy(upstream, partial(draw, scale.run.seed)))
-        course = Course(scale.run.calls)
+        course, watch = Course(scale.run.calls), EffectWatch([effect_log(node.daemon.state) for node in nodes])
         faults = [_inject(scale, course, nodes, server)]
-        watchers = [report_progress(course, balancer, say), *(_supervise(course, node) for node in nodes)]
+        watchers = [watch.watch(), report_progress(course, balancer, say)]
+        watchers += [_supervise(course, node) for node in nodes]
         tasks = [asyncio.create_task(each) for each in (*faults, *watchers)]
         stack.push_async_callback(end_all, tasks)
-        unexpected = await make_calls(scale.run, course, balancer, [token, second], tasks[: len(faults)])
+        unexpected = await make_calls(scale.run, course, balancer, [token, second], tasks[: len(faults)], _KINDS)
+        for node in nodes:
+            await node.turn.acquire()  # a node that is starting cannot be stopped in an orderly way
         await end_all(tasks[len(faults) :])
         for node in nodes:
-            await node.daemon.stop()
+            await node.daemon.stop(frozenset({0, FENCED}))
         rows = await asyncio.to_thread(audit_rows, server)
+    watch.look()
     logs = [node.daemon.logged() for node in nodes]
+    observed = list(history(course.calls, watch.effects, rows))
+    save(directory / HISTORY, observed)
+    detached = {call.id for call in course.calls if call.tool == DETACHED}
     evidence = Evidence(
-        [line for node in nodes for line in effect_lines(node.daemon.state)],
+        [line for node in nodes for line in effect_lines(node.daemon.state) if line not in detached],
         rows,
         None,
         sum(log.count("Traceback") for log in logs),
     )
-    outcome = tally(course.calls, evidence)
-    breaches = {**outcome.breaches, "frames that answer no call": unexpected}
+    outcome = tally([call for call in course.calls if call.id not in detached], evidence)
+    breaches = {
+        **outcome.breaches,
+        "frames that answer no call": unexpected,
+        "calls whose history no order explains": [str(each) for each in check(observed)],
+    }
     relays = sum(log.count('"connection relayed"') for log in logs)
     buried = sum(log.count('"node declared dead"') for log in logs)
-    seen = {"relayed connections": relays, "nodes declared dead": buried}
+    seen = {
+        "relayed connections": relays,
+        "nodes declared dead": buried,
+        "detached calls": len(detached),
+        "judged observations": len(observed),
+    }
     return Tally({**outcome.figures, **damage(course, balancer), **seen}, breaches)
 
 

@@ -10,9 +10,14 @@ from typing import Final
 from .tally import Row
 
 
+def effect_log(state: Path) -> Path:
+    """The effect log of a daemon, which does not exist before its first execution."""
+    return state / "sim_effect.log"
+
+
 def effect_lines(state: Path) -> Sequence[str]:
     """The lines of the effect log, one per execution."""
-    log = state / "sim_effect.log"
+    log = effect_log(state)
     return log.read_text(encoding="utf-8").splitlines() if log.exists() else ()
 
 

@@ -13,7 +13,7 @@ from typing import Final
 
 from tests.full_disk import largest_file
 
-from .callers import HEARTBEAT_S, KINDS, BluntCaller, Caller, CallSpec, call_specs, shortened_times
+from .callers import HEARTBEAT_S, KINDS, BluntCaller, Caller, CallSpec, Kind, call_specs, shortened_times
 from .daemon import Daemon
 from .evidence import LONGEST_TURN_S, audit_rows, effect_lines, turns, unpersisted, unsent
 from .hostile_peers import PEERS, attack
@@ -157,7 +157,12 @@ async def run(directory: Path, scale: Scale, project: Project | None = None, say
 
 
 async def make_calls(
-    scale: Scale, course: Course, proxy: Proxy, tokens: Sequence[str], faults: Sequence[asyncio.Task[None]]
+    scale: Scale,
+    course: Course,
+    proxy: Proxy,
+    tokens: Sequence[str],
+    faults: Sequence[asyncio.Task[None]],
+    kinds: Sequence[Kind] = KINDS,
 ) -> Sequence[str]:
     """Make all calls and wait for their answers. Returns the frames that blunt clients got and that answer no call.
 
@@ -168,9 +173,9 @@ async def make_calls(
         callers: list[Caller] = []
         works: list[asyncio.Task[None]] = []
         for number in range(scale.clients):
-            kind, connected = KINDS[number % len(KINDS)]
+            kind, connected = kinds[number % len(kinds)]
             name = f"{kind}-{number}"
-            token = tokens[number // len(KINDS) % len(tokens)]
+            token = tokens[number // len(kinds) % len(tokens)]
             caller = await stack.enter_async_context(connected(proxy.port, token, name))
             callers.append(caller)
             todo = call_specs(name, scale.seed)
@@ -189,7 +194,7 @@ async def make_calls(
             if task.done():
                 task.result()
     for call in course.calls:
-        if not call.answers and call.lost is None:
+        if not call.answers and call.lost is None and not call.given_up:
             call.lost = f"no answer within {_FINAL_ANSWERS_S:g} s after the last fault"
     return [frame for caller in callers if isinstance(caller, BluntCaller) for frame in caller.unexpected]
 
@@ -199,7 +204,7 @@ async def _work(caller: Caller, todo: Iterator[CallSpec], course: Course) -> Non
         if course.over or not course.to_write:
             return
         course.to_write -= call_spec.tool in {WRITES, NESTED}
-        call = Call(call_spec.id, call_spec.tool)
+        call = Call(call_spec.id, call_spec.tool, asked_at=time.monotonic())
         course.calls.append(call)
         await caller.make(call_spec, call)
         course.count()

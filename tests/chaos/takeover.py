@@ -15,6 +15,7 @@ import tempfile
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack, suppress
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Final
@@ -46,14 +47,29 @@ async def _pause(node: Node) -> None:
 FAULTS: Final[dict[str, Callable[[Node], Awaitable[None]]]] = {"kill -9": _kill, "SIGTERM": _drain, "SIGSTOP": _pause}
 
 
-async def measure(directory: Path, fault: str, times: int, lease_s: float) -> list[float]:
-    """Returns the longest time without an answer around each fault, in seconds."""
-    gaps: list[float] = []
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """The longest time without an answer around a fault, in seconds."""
+
+    total: float
+    until_connecting: float
+    """The part until the client connects again: it has noticed that its connection ended, and its pause is over."""
+
+
+async def measure(directory: Path, fault: str, times: int, lease_s: float) -> list[Gap]:
+    """Returns the gap around each fault."""
+    gaps: list[Gap] = []
     async with AsyncExitStack() as stack:
         server = await stack.enter_async_context(database())
         nodes, token = await start_nodes(stack, directory, server, {"TOOLD_LEASE_S": str(lease_s)})
         plan = Plan("none", 0, False, 0)
-        balancer = await stack.enter_async_context(Proxy(lambda: [node.daemon.port for node in nodes], lambda _: plan))
+        connected = [time.monotonic()]
+
+        def upstream() -> list[int]:
+            connected.append(time.monotonic())
+            return [node.daemon.port for node in nodes]
+
+        balancer = await stack.enter_async_context(Proxy(upstream, lambda _: plan))
         client = MCPWebSocketClient("127.0.0.1", balancer.port, token)
         await client.connect()
         stack.push_async_callback(client.disconnect)
@@ -69,7 +85,10 @@ async def measure(directory: Path, fault: str, times: int, lease_s: float) -> li
                 await asyncio.sleep(0.05)
             await asyncio.sleep(_SETTLE_S)
             around = [at for at in answers if at > began - 1]
-            gaps.append(max(later - earlier for earlier, later in pairwise(around)))
+            last, _ = max(pairwise(around), key=lambda pair: pair[1] - pair[0])
+            first = next(at for at in answers if at > last)
+            again = min((at for at in connected if last < at < first), default=first)
+            gaps.append(Gap(first - last, again - last))
             if fault == "SIGSTOP":
                 holder.daemon.signal(signal.SIGCONT)
                 await holder.daemon.ended()
@@ -112,9 +131,15 @@ def main() -> int:
             return 1
         finally:
             shutil.rmtree(directory)
-        shown = " / ".join(f"{each:.2f}" for each in (min(gaps), statistics.median(gaps), max(gaps)))
-        print(f"{fault:<10}{len(gaps):>3} times: min / median / max {shown} s without an answer", flush=True)
+        whole, served = [gap.total for gap in gaps], [gap.total - gap.until_connecting for gap in gaps]
+        print(f"{fault:<10}{len(gaps):>3} times: {_range(whole)} s without an answer", flush=True)
+        print(f"{'':<10}          {_range(served)} s of it after the client had begun to connect again", flush=True)
     return 0
+
+
+def _range(values: list[float]) -> str:
+    shown = " / ".join(f"{each:.2f}" for each in (min(values), statistics.median(values), max(values)))
+    return f"min / median / max {shown}"
 
 
 if __name__ == "__main__":

@@ -19,6 +19,8 @@ WRITES: Final = "sim_effect"
 """The tool whose effects are counted; other tools write no line."""
 NESTED: Final = "execute_pipeline"
 """A pipeline whose one step is a batch of one write: it writes one line too."""
+DETACHED: Final = "detached"
+"""Not a tool: a detached batch of one write. It writes one line; only the linearizability check judges it."""
 LOCAL: Final = "echo"
 """A tool without a journal: after a crash its row may be missing, and it may run again."""
 UNKNOWN: Final = "OUTCOME_UNKNOWN"
@@ -36,6 +38,10 @@ class Answer:
     own: bool
     """Whether it is an error or contains the text that this caller sent."""
     replayed: bool = False
+    asked_at: float = 0.0
+    """When the caller had asked for it at the latest, in seconds of the monotonic clock."""
+    at: float = 0.0
+    """When it arrived."""
 
 
 @dataclass(slots=True)
@@ -50,6 +56,12 @@ class Call:
     """Why its caller stopped waiting for an answer."""
     sent: bool = True
     """Whether it may have left the client; a call that was never sent is not lost."""
+    asked_at: float = 0.0
+    """When it was made, in seconds of the monotonic clock."""
+    looks: list[Answer] = field(default_factory=list)
+    """The states that others saw: only detached calls have some."""
+    given_up: bool = False
+    """Whether its caller cannot learn its outcome, and does not wait for it."""
 
 
 @dataclass(frozen=True, slots=True)
