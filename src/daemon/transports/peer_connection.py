@@ -1,5 +1,5 @@
 """A WebSocket connection that batches writes (``serving.BatchingTransport``), tracks whether its peer reads, and parses
-received data in small pieces.
+received data in small pieces: short texts itself (``leading_texts``), all other frames with the library.
 """
 
 import asyncio
@@ -10,6 +10,7 @@ from collections.abc import Callable, Generator
 from typing import Any, Final, cast
 
 import structlog
+from websockets.asyncio.messages import MAX_FRAGMENTS
 from websockets.asyncio.server import ServerConnection
 from websockets.exceptions import SecurityError
 from websockets.frames import DATA_OPCODES, CloseCode, Frame, Opcode
@@ -20,7 +21,7 @@ from websockets.streams import StreamReader
 from ...serving import SLOW_READER_BYTES, BatchingTransport, ConnectionSlots
 from ..off_loop import off_loop
 from .large_frames import LARGE_BYTES, LargeFrames
-from .websocket_frames import text_header
+from .websocket_frames import leading_texts, text_header
 
 _log = structlog.get_logger("toold.websocket")
 
@@ -33,7 +34,8 @@ _PARSE_S: Final = 0.005
 
 MAX_HELLO_BYTES: Final = 64 * 1024
 """The limit of the first message: an OAuth token has up to 16 KiB, everything else in a hello less."""
-
+_QUEUED_MESSAGES: Final = 16
+"""Reading pauses while more messages than this wait, until a quarter of them is left; as in the library."""
 
 _UTF8_PIECE_BYTES: Final = 1024 * 1024
 
@@ -145,8 +147,15 @@ class PeerConnection(ServerConnection):
         self._gathered: list[bytes] = []
         self._gathered_bytes = 0
         self.protocol.reader.read_exact = self._read_exact  # type: ignore[method-assign, assignment]
-        # Whether each message that is not handled yet is a binary one.
-        self._binary: deque[bool] = deque()
+        # The first message is the library's, and so is everything before it. The messages after it are kept here.
+        self._greeted = False
+        self._messages: deque[bytes] = deque()
+        self._full = False
+        # The parts of a fragmented message so far.
+        self._fragments: list[bytes | bytearray | memoryview] = []
+        self._fragments_binary = False
+        # ``receive`` waits for a message, or for the end of the connection.
+        self._arrival: asyncio.Future[None] | None = None
 
     def admit(self) -> bool:
         """Takes a place among the authenticated connections. Returns False if there is none."""
@@ -155,7 +164,6 @@ class PeerConnection(ServerConnection):
     def read_on(self, principal: str) -> None:
         """Reads the messages after the first one."""
         self._principal = principal
-        self._binary.clear()
         self.transport.release_reading()
 
     def frame_handled(self) -> None:
@@ -199,10 +207,17 @@ class PeerConnection(ServerConnection):
         Raises:
             ConnectionClosed: the connection has ended, perhaps because of a text that is not UTF-8.
         """
-        data = await self.recv(decode=False)  # a text of megabytes is neither decoded here nor on the way to the tool
-        if self._binary.popleft():
-            return BinaryMessage(data)
-        if not data.isascii():
+        messages = self._messages
+        while not messages:
+            if self.recv_messages.closed:
+                await self.recv()  # raises ConnectionClosed
+            self._arrival = self.loop.create_future()
+            await self._arrival
+        data = messages.popleft()
+        if self._full and len(messages) <= _QUEUED_MESSAGES // 4:
+            self._full = False
+            self.transport.resume_reading()
+        if not data.isascii() and not isinstance(data, BinaryMessage):
             try:
                 if len(data) <= LARGE_BYTES:
                     data.decode()
@@ -210,8 +225,7 @@ class PeerConnection(ServerConnection):
                     await off_loop(_check_utf8, data)
             except UnicodeDecodeError as error:
                 await self.close(CloseCode.INVALID_DATA, error.reason)
-                while True:
-                    await self.recv()  # raises ConnectionClosed after the messages before
+                await self.recv()  # raises ConnectionClosed
         return data
 
     def write_text(self, payload: bytes) -> None:
@@ -229,9 +243,38 @@ class PeerConnection(ServerConnection):
             self.protocol.writes += (text_header(len(payload)), payload)  # as `send` does, without copying the text
 
     def process_event(self, event: Event) -> None:
-        if isinstance(event, Frame) and (event.opcode is Opcode.TEXT or event.opcode is Opcode.BINARY):
-            self._binary.append(event.opcode is Opcode.BINARY)
-        super().process_event(event)
+        if not isinstance(event, Frame) or event.opcode not in DATA_OPCODES:
+            super().process_event(event)
+        elif self._greeted:
+            self._add_frame(event)
+        else:
+            self._greeted = event.fin
+            super().process_event(event)
+
+    def _add_frame(self, frame: Frame) -> None:
+        if frame.opcode is not Opcode.CONT:
+            self._fragments_binary = frame.opcode is Opcode.BINARY
+        self._fragments.append(frame.data)
+        if frame.fin:
+            message = b"".join(self._fragments)  # does not copy a single one
+            self._fragments.clear()
+            self._add_messages([BinaryMessage(message) if self._fragments_binary else message])
+        elif len(self._fragments) >= MAX_FRAGMENTS:
+            self.protocol.fail(CloseCode.MESSAGE_TOO_BIG, "too many fragments")
+            self.send_data()
+
+    def _add_messages(self, messages: list[bytes]) -> None:
+        self._messages += messages
+        if not self._full and len(self._messages) > _QUEUED_MESSAGES:
+            self._full = True
+            self.transport.pause_reading()
+        self._wake_receiver()
+
+    def _wake_receiver(self) -> None:
+        if self._arrival is not None:
+            if not self._arrival.done():  # else it is cancelled
+                self._arrival.set_result(None)
+            self._arrival = None
 
     def data_received(self, data: bytes) -> None:
         self._received_at = time.monotonic()
@@ -277,6 +320,13 @@ class PeerConnection(ServerConnection):
         return data
 
     def _feed(self, data: bytes) -> None:
+        if self._greeted and not self._expected and not self._has_large_frame and self._is_between_messages:
+            texts, end = leading_texts(data, self._max_frame_bytes)
+            if texts:
+                self._add_messages(texts)
+                if end == len(data):
+                    return
+                data = data[end:]
         if self._gathers:
             self._gathered.append(data)
             self._gathered_bytes += len(data)
@@ -290,6 +340,11 @@ class PeerConnection(ServerConnection):
                 if self._large_frames.request(self, self._principal, time.monotonic()):
                     return
             self.transport.hold_reading()  # until it has a turn, or until its frame has been handled
+
+    @property
+    def _is_between_messages(self) -> bool:
+        """Whether the library has nothing of a message, and takes messages."""
+        return not self._received and self.protocol.current_size is None and self.protocol.state is OPEN
 
     @property
     def _is_receiving_large(self) -> bool:
@@ -346,6 +401,7 @@ class PeerConnection(ServerConnection):
             peer = self.transport.get_extra_info("peername") or ("unknown",)
             _log.info("handshake refused: no WebSocket request received", peer=":".join(map(str, peer[:2])))
         super().connection_lost(exc)
+        self._wake_receiver()
 
     def _receive_first_frames(self, frame: Frame) -> None:
         """Handles the frames of the first message; with its last one, the connection is held until it is admitted."""

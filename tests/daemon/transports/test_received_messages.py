@@ -1,5 +1,6 @@
 """Messages of a WebSocket arrive whole and in order, however they are sent."""
 
+import json
 from typing import Any, Final
 
 import pytest
@@ -7,6 +8,8 @@ from pydantic import BaseModel
 from toold.daemon.transports import peer_connection
 from toold.protocol.tool_call import Annotations
 from toold.tools import Tool
+from websockets.asyncio.client import connect
+from websockets.asyncio.messages import MAX_FRAGMENTS
 from websockets.exceptions import ConnectionClosed
 
 TEXT: Final = 0x81
@@ -109,3 +112,24 @@ async def test_emoji_across_pieces_of_the_check_are_utf_8(serve: Any, join: Any)
     for number, text in wanted.items():
         peer.socket.transport.write(frame(TEXT, call(number, text)))
     assert await texts(peer, 2) == wanted
+
+
+async def test_calls_may_follow_the_hello_at_once(serve: Any) -> None:
+    """In the same packet, before the hello is answered."""
+    daemon = await serve(ECHO)
+    async with connect(f"ws://127.0.0.1:{daemon.websocket.port}/", compression=None) as socket:
+        hello = frame(TEXT, b'{"op":"hello"}')
+        socket.transport.write(hello + b"".join(frame(TEXT, call(number, "a")) for number in range(40)))
+        answers = [json.loads(await socket.recv()) for _ in range(41)]
+    assert answers[0]["op"] == "hello_ack"
+    assert sorted(answer["request_id"] for answer in answers[1:]) == list(range(40))
+
+
+async def test_a_message_of_too_many_fragments_ends_the_connection(serve: Any, join: Any) -> None:
+    """With 1009: each fragment takes memory, even an empty one."""
+    peer = await join(await serve(ECHO))
+    peer.socket.transport.write(frame(FIRST_OF_TEXT, b"") + frame(0, b"") * MAX_FRAGMENTS)
+    with pytest.raises(ConnectionClosed) as closed:
+        await peer.receive()
+    assert closed.value.rcvd is not None
+    assert closed.value.rcvd.code == 1009
