@@ -5,7 +5,11 @@ from typing import Final
 _KINDS: Final = {"-": "removed", "+": "added", "@": "place"}
 
 
-def diff_lines(diff: str) -> list[tuple[str, str]]:
-    """Returns (kind, text) of each line of a unified diff: ``removed``, ``added``, ``same``, or ``place`` of a gap."""
+def diff_lines(diff: str, *, new: bool = False) -> list[tuple[str, str]]:
+    """Returns (kind, text) of each line of a unified diff: ``removed``, ``added``, ``same``, or ``place`` of a gap.
+
+    ``new``: nothing was there before, so only what is added is shown.
+    """
     lines = diff.split("\n") if diff else []
-    return [(_KINDS.get(line[:1], "same"), "" if line.startswith("@") else line[1:]) for line in lines]
+    found = [(_KINDS.get(line[:1], "same"), "" if line.startswith("@") else line[1:]) for line in lines]
+    return [line for line in found if line[0] == "added"] if new else found

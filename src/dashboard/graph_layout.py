@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-NODE_WIDTH: Final = 176
+NODE_WIDTH: Final = 204
 NODE_HEIGHT: Final = 60
 _GAP_X, _GAP_Y, _MARGIN = 64, 22, 14
 _RETURN_DEPTH: Final = 34

@@ -113,6 +113,20 @@ async def test_no_page_scrolls_sideways(busy: Page) -> None:
     assert not wide
 
 
+async def test_a_narrow_window_has_what_waits_for_a_person(busy: Page) -> None:
+    """At 420 px the navigation says that something waits, and the page has the whole form of the request."""
+    await busy.show(width=NARROW, dark=False)
+    await busy.open("/ui/now")
+    assert await busy.value("document.querySelector('nav a[href=\"/ui/agents\"] .badge').checkVisibility()")
+    await busy.open("/ui/agents")
+    hidden = await busy.value(
+        "[...document.querySelectorAll('main form button, main form textarea:not([hidden])')]"
+        ".filter(e => !e.checkVisibility() || e.getBoundingClientRect().right > innerWidth).length"
+    )
+    assert hidden == 0
+    assert "Approve" in await busy.text("main")
+
+
 async def test_the_button_of_a_call_is_in_the_window(busy: Page) -> None:
     """At 1,280 px the list of calls does not scroll, even if a progress message is one long word."""
     await busy.open("/ui/now")

@@ -55,4 +55,5 @@ def test_the_lines_of_a_diff() -> None:
     """Each line has its kind, without the sign; a gap between parts has no text."""
     diff = "@@ -1 +1 @@\n-old\n+new\n same"
     assert diff_lines(diff) == [("place", ""), ("removed", "old"), ("added", "new"), ("same", "same")]
+    assert diff_lines(diff, new=True) == [("added", "new")]
     assert diff_lines("") == []

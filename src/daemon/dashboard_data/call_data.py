@@ -34,6 +34,9 @@ class CallData:
         return {
             "running": [_row(call, now) for call in _in_families(calls)[:SHOWN_RUNNING]],
             "running_total": len(calls),
+            "waiting": sum(call.public_state == "waiting" for call in calls),
+            "connections": self._view.connections() if sees is None else None,
+            "spent": self._view.budget.state()["spent"] if sees is None else None,
             "limits": [
                 {"name": "all calls", **limits["running"]},
                 *({"name": name, **permits} for name, permits in limits["providers"].items()),

@@ -45,11 +45,11 @@ class CallRecorder:
         parent: RunningCall | None = None,
     ) -> None:
         self._metrics.call_ended(request.name, result)
+        message = None if result.error is None else self._message(result.error, summary)
         if self.activity.watched:
-            self.activity.call_ended(session, request, result, call_id)
+            self.activity.call_ended(session, request, result, call_id, message)
         if self._spans is not None:
             self._spans.call_refused(session, request, result, call_id=call_id, summary=summary, parent=parent)
-        message = None if result.error is None else self._message(result.error, summary)
         self._audit.record(_row(session, request, result, call_id, time.time(), 0, message))
         if result.error is not None:
             _log.info("call refused", request_id=request.request_id, code=result.error.code, why=message)
@@ -58,7 +58,8 @@ class CallRecorder:
         """Count an ended call in the metrics, log it and record its span, without its audit row."""
         self._metrics.call_ended(call.request.name, result)
         if self.activity.watched:
-            self.activity.call_ended(call.session, call.request, result, call.id)
+            message = None if result.error is None else self._message(result.error, call.error_summary)
+            self.activity.call_ended(call.session, call.request, result, call.id, message)
         if self._spans is not None:
             self._spans.call_ended(call, result)
         for used in call.meter.usage_by_model:

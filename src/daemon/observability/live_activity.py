@@ -68,8 +68,10 @@ class LiveActivity:
         """The seconds that are complete, oldest first."""
         return list(self.watched[viewer].seconds)
 
-    def call_ended(self, session: Session, call: ToolCall, result: ToolResult, call_id: str) -> None:
-        """Count an ended or refused call."""
+    def call_ended(
+        self, session: Session, call: ToolCall, result: ToolResult, call_id: str, message: str | None
+    ) -> None:
+        """Count an ended or refused call. ``message``: of its error, as the audit records it."""
         name = session.principal.name
         for viewer in (None, name):
             watched = self.watched.get(viewer)
@@ -83,6 +85,7 @@ class LiveActivity:
                     "id": call_id,
                     "tool": call.name,
                     "outcome": result.outcome,
+                    "message": message,
                     "session": session.label,
                     "principal": name,
                     "latency_ms": latency_ms,

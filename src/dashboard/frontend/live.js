@@ -18,15 +18,17 @@ function lastMinutes(end) {
 }
 
 function chart(element, series) {
-  const axis = { stroke: color("--soft"), grid: { stroke: color("--line"), width: 1 }, ticks: { show: false }, size: 44 };
+  const pixels = parseFloat(getComputedStyle(document.documentElement).fontSize);
+  const font = `${Math.round(pixels * 0.85)}px system-ui, sans-serif`;
+  const axis = { font, stroke: color("--soft"), grid: { stroke: color("--line"), width: 1 }, ticks: { show: false }, size: pixels * 3.2 };
   const options = {
     width: element.clientWidth,
     height: element.clientHeight,
-    padding: [null, 28, null, null], // the last time below the axis would be cut
+    padding: [null, pixels * 2.4, null, null], // the last time below the axis would be cut
     legend: { show: false },
     cursor: { drag: { x: false, y: false } },
     scales: { x: { range: (_, __, last) => lastMinutes(last || Date.now() / 1000) }, y: { range: (_, low, high) => [0, Math.max(1, high * 1.15)] } },
-    axes: [{ ...axis, size: 28, space: 70, incrs: [60, 120, 300], values: (_, splits) => splits.map((at) => clock.format(at * 1000)) }, axis],
+    axes: [{ ...axis, size: pixels * 2, space: pixels * 6, incrs: [60, 120, 300], values: (_, splits) => splits.map((at) => clock.format(at * 1000)) }, axis],
     series: [{}, ...series.map(([name, variable]) => ({ label: name, stroke: color(variable), width: 1.5, points: { show: false } }))],
   };
   const plot = new uPlot(options, [[], ...series.map(() => [])], element);
@@ -68,7 +70,9 @@ export class LivePage {
 
   replace(html) {
     const target = document.getElementById("live");
-    Idiomorph.morph(target, html, { morphStyle: "innerHTML", ignoreActiveValue: true });
+    // The charts draw into their own elements, which the daemon sends empty.
+    const callbacks = { beforeNodeMorphed: (old) => !old.dataset || !("kept" in old.dataset) };
+    Idiomorph.morph(target, html, { morphStyle: "innerHTML", ignoreActiveValue: true, callbacks });
     window.htmxProcess?.(target);
     this.shown(target);
   }

@@ -6,6 +6,7 @@ from typing import Any, Final
 import msgspec
 
 from ....dashboard.page_formats import count, duration, line, money, size, when
+from ....protocol.error_codes import ERROR_CLASSES, ErrorCode
 from ....store import CallRow
 
 WIDTH: Final = 1000
@@ -24,7 +25,13 @@ def ended_call(tree: Sequence[CallRow], call_id: str) -> dict[str, Any]:
         {"name": "model vendors", "ms": call.provider_ms},
         {"name": "everything else", "ms": other},
     ]
-    return {"call": values, "facts": _facts(call), "layers": layers, "tree": timeline(tree, call)}
+    return {
+        "call": values,
+        **_explained(call.outcome),
+        "facts": _facts(call),
+        "layers": layers,
+        "tree": timeline(tree, call),
+    }
 
 
 def running_call(row: dict[str, Any]) -> dict[str, Any]:
@@ -38,7 +45,7 @@ def running_call(row: dict[str, Any]) -> dict[str, Any]:
         ("Client", line(row["client"])),
         ("Principal", line(row["principal"])),
     ]
-    return {"call": {**values, "latency_ms": 0.0}, "facts": facts, "layers": [], "tree": []}
+    return {"call": {**values, "latency_ms": 0.0}, **_explained("ok"), "facts": facts, "layers": [], "tree": []}
 
 
 def timeline(tree: Sequence[CallRow], call: CallRow) -> list[dict[str, Any]]:
@@ -64,6 +71,14 @@ def timeline(tree: Sequence[CallRow], call: CallRow) -> list[dict[str, Any]]:
     return rows
 
 
+def _explained(outcome: str) -> dict[str, str]:
+    """What an error's code means, and what to do about it; empty for ``ok`` and unknown codes."""
+    if outcome not in set(ErrorCode):
+        return {"meaning": "" if outcome == "ok" else outcome, "advice": ""}
+    error = ERROR_CLASSES[ErrorCode(outcome)]
+    return {"meaning": (error.__doc__ or "").splitlines()[0], "advice": error.advice}
+
+
 def _facts(call: CallRow) -> list[tuple[str, Any]]:
     facts: list[tuple[str, Any]] = [
         ("Id", call.id),
@@ -72,7 +87,7 @@ def _facts(call: CallRow) -> list[tuple[str, Any]]:
         ("Session", line(call.session_label)),
         ("Client", f"{line(call.client)} over {call.transport}"),
         ("Principal", line(call.principal)),
-        ("Executed", call.executed),
+        ("Had an effect", call.executed),
         ("Arguments", size(call.arguments_bytes)),
         ("Answer", size(call.result_bytes)),
     ]

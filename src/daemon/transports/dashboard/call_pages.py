@@ -53,6 +53,7 @@ class CallPages:
                 "id": call.id,
                 "tool": call.tool,
                 "outcome": call.outcome,
+                "message": call.message,
                 "started_at": call.started_at,
                 "latency_ms": call.latency_ms,
                 "session": call.session_label,

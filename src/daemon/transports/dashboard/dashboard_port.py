@@ -1,7 +1,7 @@
 """What the dashboard shows and does, as its transport asks for it."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from ....protocol.agent_record import AgentRunSummary
@@ -19,6 +19,8 @@ class Viewer:
     access: Authorization
     secret: str
     """Of its browser session."""
+    attention: Mapping[str, int] = field(default_factory=dict, compare=False)
+    """How many things wait for this person on a page, by the page's path; for the navigation."""
 
     @property
     def principal(self) -> Principal:
@@ -62,7 +64,9 @@ class DashboardPort(Protocol):
     """Each method raises a ``CallError`` if it fails. ``sees`` is ``Viewer.sees``."""
 
     def now(self, sees: str | None) -> dict[str, Any]:
-        """``running``: the rows of running calls, with their ``depth``; ``running_total``; ``limits``; ``problems``."""
+        """``running``: the rows of running calls, with their ``depth``; ``running_total``; how many of them are
+        ``waiting``; ``limits``; ``problems``; for operators ``connections``, and what is ``spent`` today by currency.
+        """
 
     def running(self, call_id: str, sees: str | None) -> dict[str, Any] | None:
         """The row of a running call."""

@@ -1,6 +1,7 @@
 """The ASGI app of ``/ui``: its routes, and the headers of all its responses."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Final
 
 from starlette.requests import Request
@@ -10,6 +11,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from ....dashboard import Assets, Pages
 from ....protocol.authorization import Authenticate, Authorization, AuthorizationDenied
+from ....protocol.error_codes import CallError
 from ..http_intake import HttpIntake
 from ..request_guard import RequestRefused
 from .agent_pages import AgentPages
@@ -60,6 +62,7 @@ class DashboardServer:
         self._assets = assets
         self._feed = feed
         self._intake = intake
+        self._ports = ports
         self._answers = answers = PageAnswers(pages, signs_out=has_auth)
         sign_in = BrowserSignIn(answers, sessions, authenticate)
 
@@ -72,6 +75,7 @@ class DashboardServer:
             intake,
             by_hash=by_hash,
             origins=origins,
+            attention=self._attention,
             sign_in_unasked=None if has_auth else sign_in_unasked,
         )
         self._calls = CallPages(answers, ports.calls, feed)
@@ -120,6 +124,16 @@ class DashboardServer:
     def live_part(self, viewer: Viewer, ended: list[dict[str, Any]]) -> str:
         """The HTML of the live part of the page Now."""
         return self._calls.live_part(viewer, ended)
+
+    async def _attention(self, viewer: Viewer) -> dict[str, int]:
+        """What waits for the viewer: changed tools to approve, and what runs of agents ask."""
+        waiting = {}
+        if viewer.operator:
+            waiting["sources"] = sum(state["quarantined"] for state in self._ports.sources.states())
+        with suppress(CallError):  # the database may not be readable; the page says so, if it needs it
+            calls = await self._ports.agents.waiting(viewer)
+            waiting["agents"] = sum(len(call["requests"]) for call in calls if call["own"])
+        return waiting
 
     async def _first_page(self, _: Request) -> Response:
         return RedirectResponse("/ui/now", 307)

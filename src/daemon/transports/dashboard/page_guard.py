@@ -1,5 +1,6 @@
 """Who may see a page and send an action: cookie ▸ origin and CSRF token of actions ▸ endpoint."""
 
+import dataclasses
 from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
 from typing import Final
@@ -44,14 +45,18 @@ class PageGuard:
         *,
         by_hash: Callable[[str], Authorization | AuthorizationDenied],
         origins: tuple[str, ...],
+        attention: Callable[[Viewer], Awaitable[Mapping[str, int]]],
         sign_in_unasked: Callable[[Request], Response] | None,
     ) -> None:
-        """``sign_in_unasked`` signs each visitor in, if the daemon asks for no token."""
+        """``attention`` returns ``Viewer.attention``. ``sign_in_unasked`` signs each visitor in, if the daemon asks for
+        no token.
+        """
         self._answers = answers
         self._sessions = sessions
         self._intake = intake
         self._by_hash = by_hash
         self._origins = origins
+        self._attention = attention
         self._sign_in_unasked = sign_in_unasked
 
     def is_valid(self, viewer: Viewer) -> bool:
@@ -67,7 +72,7 @@ class PageGuard:
             if viewer is None and self._sign_in_unasked is not None:
                 return self._sign_in_unasked(request)
             if viewer is None:
-                if request.url.path in {"/ui/session", "/ui/live"} or "hx-request" in request.headers:
+                if not shows_page(request):
                     return Response(status_code=401)
                 return RedirectResponse(f"/ui/sign-in?next={quote(request.url.path)}", 303)
             if operators and not viewer.operator:
@@ -75,6 +80,8 @@ class PageGuard:
             refused = self._intake.refuse_excess(request.scope["state"][PEER])
             if refused is not None:
                 return self._answers.message("The daemon is busy", refused.message, refused.status)
+            if shows_page(request):
+                viewer = dataclasses.replace(viewer, attention=await self._attention(viewer))
             try:
                 return await endpoint(request, viewer)
             except CallError as error:
@@ -129,6 +136,11 @@ class PageGuard:
             return {}
         form, _ = await self._intake.receive(request.receive, viewer.name, _decode, _decode, whole=False)
         return form
+
+
+def shows_page(request: Request) -> bool:
+    """Whether the answer is a whole page, not something for a script of a page."""
+    return request.url.path not in {"/ui/session", "/ui/live"} and "hx-request" not in request.headers
 
 
 def page_host(request: Request) -> str:

@@ -42,7 +42,10 @@ class SourcePages:
         source = self._data.source(request.path_params["name"])
         if source is None:
             return self._answers.missing()
-        waiting = [{**version, "lines": diff_lines(version["diff"])} for version in source["waiting"]]
+        waiting = [
+            {**version, "lines": diff_lines(version["diff"], new=not version["approved"])}
+            for version in source["waiting"]
+        ]
         return self._answers.page("source", viewer, current="sources", source={**source, "waiting": waiting})
 
     async def _approve(self, request: Request, viewer: Viewer, form: Form) -> Response:

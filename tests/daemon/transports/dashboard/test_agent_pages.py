@@ -88,6 +88,7 @@ async def test_arguments_are_edited_and_approved(daemon: Daemon, operator: Brows
     call_id = await paused(daemon, script(calls(("echo", {"value": "mine"})), "done now"))
     page = await operator.page("/ui/agents")
     assert "May careful call echo?" in page
+    assert "waiting for a person" in await operator.page("/ui/now")  # in the navigation
     form = {"call": call_id, "request": request_of(page), "requested": '{"value": "mine"}', "decision": "approve"}
     broken = await operator.send("/ui/approvals", **form, arguments='{"value"')
     assert broken.status_code == 400

@@ -5,11 +5,12 @@ import json
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from html import unescape
 from urllib.parse import quote
 
 import pytest
 from tests.waiting import until
-from toold.protocol.error_codes import CallError
+from toold.protocol.error_codes import ERROR_CLASSES, CallError, ErrorCode
 
 from .conftest import Browser, DashboardPort
 
@@ -53,6 +54,29 @@ async def test_a_running_call_is_shown_and_cancelled(port: DashboardPort, browse
     await port.daemon.store.flush()
     shown = await browser.page("/ui/calls?tool=dashboard:cancel")
     assert shown.count("dashboard:cancel</a>") == earlier + 2
+
+
+async def test_a_failed_call_says_why(port: DashboardPort, browser: Browser) -> None:
+    """The list has the recorded text of the error; the page of a call without one has the meaning of its code."""
+    async with port.caller() as client:
+        for tool, arguments in (("describe_tools", {"names": ["no_such"]}), ("describe_tools", {"names": 7})):
+            with pytest.raises(CallError):
+                await client.call(tool, arguments)
+    await port.daemon.store.flush()
+    listed = await browser.page("/ui/calls?outcome=error&tool=describe_tools")
+    found = re.findall(r'<a href="(/ui/calls/[^"]+)">describe_tools</a>', listed)
+    rows = await port.daemon.store.audit.ended_calls("local", 2, tool="describe_tools")
+    assert len(found) >= len(rows) == 2
+    assert {row.message is None for row in rows} == {True, False}
+    for path, row in zip(found, rows, strict=False):
+        page = unescape(await browser.page(path))
+        advice = ERROR_CLASSES[ErrorCode(row.outcome)].advice
+        assert advice in page
+        if row.message is None:
+            assert "The audit has no text of this error" in page
+        else:
+            assert row.message in unescape(listed)
+            assert row.message in page
 
 
 async def test_others_calls_are_hidden(port: DashboardPort, guest: Browser) -> None:
