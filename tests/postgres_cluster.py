@@ -1,5 +1,6 @@
 """A real PostgreSQL server for tests, from the package pgserver."""
 
+import copy
 import importlib.util
 import os
 import pwd
@@ -43,11 +44,38 @@ class Cluster:
             os.chown(directory / "home", pwd.getpwnam("nobody").pw_uid, -1)
         self._bin = package / "pginstall/bin"
         self._home = directory / "home"
-        self.client_environment = {"PATH": f"{self._bin}:{os.environ['PATH']}", "PGHOST": str(self._home)}
+        self._data = self._home / "data"
+        self.socket_directory = self._home
         self._home.mkdir(exist_ok=True)
-        self._run(["initdb", "-D", self._home / "data", "--auth=trust", "-U", "postgres", "-E", "UTF8", "--no-sync"])
+        self._run(["initdb", "-D", self._data, "--auth=trust", "-U", "postgres", "-E", "UTF8", "--no-sync"])
         self._process: subprocess.Popen[bytes] | None = None
         self.start()
+
+    @property
+    def client_environment(self) -> dict[str, str]:
+        return {"PATH": f"{self._bin}:{os.environ['PATH']}", "PGHOST": str(self.socket_directory)}
+
+    @contextmanager
+    def standby(self) -> Iterator["Cluster"]:
+        """A second server, which follows this one by streaming replication until it is promoted."""
+        standby = copy.copy(self)
+        standby._data = self._home / "standby"
+        standby.socket_directory = self._home / "s"
+        standby.socket_directory.mkdir()
+        if self._user:
+            shutil.chown(standby.socket_directory, self._user)
+        source: list[str | Path] = ["-h", self.socket_directory, "-U", "postgres"]
+        self._run(["pg_basebackup", *source, "-D", standby._data, "-R", "--checkpoint=fast", "--no-sync"])
+        standby.start()
+        try:
+            until(lambda: self.sql("SELECT state FROM pg_stat_replication") == "streaming")
+            yield standby
+        finally:
+            standby.stop()
+
+    def promote(self) -> None:
+        """Makes a standby accept writes."""
+        self.sql("SELECT pg_promote()")
 
     def _run(self, command: Sequence[str | Path]) -> None:
         done = subprocess.run(
@@ -57,14 +85,21 @@ class Cluster:
 
     def start(self) -> None:
         """Start the server and return when it accepts connections."""
-        options = ["-c", "fsync=off", "-c", "listen_addresses=", "-c", f"unix_socket_directories={self._home}"]
-        command: list[str | Path] = [self._bin / "postgres", "-D", self._home / "data", *options]
+        options = [
+            "-c",
+            "fsync=off",
+            "-c",
+            "listen_addresses=",
+            "-c",
+            f"unix_socket_directories={self.socket_directory}",
+        ]
+        command: list[str | Path] = [self._bin / "postgres", "-D", self._data, *options]
         with (self.directory / "postgres.log").open("ab") as log:
             self._process = subprocess.Popen(command, cwd=self._home, user=self._user, stdout=log, stderr=log)
         until(lambda: self._process and self._process.poll() is None and self._answers())
 
     def _answers(self) -> bool:
-        command: list[str | Path] = [self._bin / "pg_isready", "-h", self._home, "-q"]
+        command: list[str | Path] = [self._bin / "pg_isready", "-h", self.socket_directory, "-q"]
         return subprocess.run(command, capture_output=True, check=False).returncode == 0
 
     def stop(self, how: signal.Signals = signal.SIGINT) -> None:
@@ -80,7 +115,7 @@ class Cluster:
             AssertionError: PostgreSQL rejected a statement. The error has its message.
         """
         command: list[str | Path] = [self._bin / "psql", "-XqtA", "-v", "ON_ERROR_STOP=1", "-U", "postgres"]
-        command += ["-h", self._home, database]
+        command += ["-h", self.socket_directory, database]
         query = f"SET ROLE {role};\n{statements}"
         done = subprocess.run(command, input=query, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
@@ -88,7 +123,7 @@ class Cluster:
 
     def uri(self, database: str, role: str = "authenticator") -> str:
         """The address of a database for a client that connects as this role."""
-        return f"postgres://{role}@/{database}?host={self._home}"
+        return f"postgres://{role}@/{database}?host={self.socket_directory}"
 
 
 def until(reached: Callable[[], object], timeout_s: float = 60) -> None:

@@ -35,15 +35,15 @@ class Database:
 
     @property
     def socket(self) -> Path:
-        return Path(self._cluster.client_environment["PGHOST"]) / _SOCKET
+        return self._cluster.socket_directory / _SOCKET
 
     @property
     def url(self) -> str:
         return self.url_at(self.socket.parent)
 
-    def url_at(self, directory: Path) -> str:
-        """The address of the database at the socket in another directory."""
-        return f"postgresql://postgres@/{self.name}?host={directory}"
+    def url_at(self, *directories: Path, role: str = "postgres") -> str:
+        """The address of the database at sockets in other directories, for a role."""
+        return f"postgresql://{role}@/{self.name}?host={','.join(map(str, directories))}"
 
     def sql(self, statements: str) -> str:
         return self._cluster.sql(statements, database=self.name)
@@ -90,6 +90,7 @@ class DatabaseLink:
         self._open = asyncio.Event()
         self._open.set()
         self._refusing = False
+        self._delay_s = 0.0
         self._writers = set[asyncio.StreamWriter]()
         self._tasks = set[asyncio.Task[None]]()
 
@@ -129,6 +130,15 @@ class DatabaseLink:
             self._refusing = False
             self._open.set()
 
+    @contextmanager
+    def slow(self, delay_s: float) -> Iterator[None]:
+        """Each piece of data is late in this block, in both directions."""
+        self._delay_s = delay_s
+        try:
+            yield
+        finally:
+            self._delay_s = 0.0
+
     def _abort(self) -> None:
         for writer in self._writers:
             writer.transport.abort()
@@ -165,6 +175,7 @@ class DatabaseLink:
     async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(OSError):
             while piece := await reader.read(64 * 1024):
+                await asyncio.sleep(self._delay_s)
                 await self._open.wait()
                 writer.write(piece)
                 await writer.drain()

@@ -64,6 +64,9 @@ class ClusterNode:
         address = node_address(settings.peer_host or settings.host, port, http_port, tls=settings.tls_cert is not None)
         details = msgspec.json.encode(NodeDetails(__version__, dict(self._digests))).decode()
         await self.store.announce(address, details)
+        await self.membership.look()
+        for problem in self._differences:
+            _log.warning(problem.summary, reason=problem.detail)
 
     async def begin_drain(self) -> None:
         """Stores that this node is about to stop, so that it is not buried when its port closes."""
@@ -89,6 +92,11 @@ class ClusterNode:
                     "the lease of this node has ended: sessions that can be resumed are served by other nodes",
                 )
             )
+        return problems + self._differences
+
+    @property
+    def _differences(self) -> list[DaemonProblem]:
+        problems = []
         for node in self.membership.peers:
             names = differing(self._digests, details_of(node).settings)
             if names:
