@@ -1,12 +1,13 @@
 """``toold serve``: runs the daemon in the foreground."""
 
 import sys
+from collections.abc import Iterator, Mapping
 
 import click
 
-from ..daemon import run
+from ..daemon import run, run_workers, slot_in
 from .budget_question import ask_budget, needs_budget_question
-from .command_settings import settings_with
+from .command_settings import settings_with, toold_program
 
 
 @click.command()
@@ -29,6 +30,12 @@ from .command_settings import settings_with
     type=click.Choice(["auto", "console", "json"]),
     help="The log format; auto is console on a terminal, json elsewhere.",
 )
+@click.option(
+    "--workers",
+    type=int,
+    metavar="N",
+    help="The processes that share the ports; more than one needs PostgreSQL.  [default: 1]",
+)
 @click.option("--config", metavar="PATH", help="The settings file.  [default: ./toold.toml, or the state directory's]")
 @click.option(
     "--state-dir",
@@ -47,4 +54,19 @@ def command(no_auth: bool, **flags: object) -> None:
     place = settings.config_place
     if place is not None and needs_budget_question(settings, terminal=terminal) and ask_budget(place):
         settings = settings_with(flags)
+    if settings.workers > 1 and slot_in() is None:
+        sys.exit(run_workers(settings, [*toold_program(), "serve", *_given(flags)]))
     sys.exit(run(settings))
+
+
+def _given(flags: Mapping[str, object]) -> Iterator[str]:
+    """The flags with which this command was started."""
+    for name, value in flags.items():
+        option = "--" + name.replace("_", "-")
+        match value:
+            case None:
+                pass
+            case bool():
+                yield option if value else f"--no-{name}"
+            case _:
+                yield from (option, str(value))

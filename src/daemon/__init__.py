@@ -7,7 +7,8 @@ from .checks.doctor import diagnose
 from .config.setting_sources import SettingsError, load_settings, variables_in
 from .config.settings import Settings
 from .config.settings_report import settings_report
-from .serve import run
+from .serve import run, run_workers
+from .workers.worker_slot import slot_in
 
 __all__ = [
     "CheckResult",
@@ -16,6 +17,8 @@ __all__ = [
     "diagnose",
     "load_settings",
     "run",
+    "run_workers",
     "settings_report",
+    "slot_in",
     "variables_in",
 ]

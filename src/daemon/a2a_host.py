@@ -1,7 +1,6 @@
 """A2A for the daemon: its tasks, its operations and its server, made from the daemon's parts."""
 
 from collections.abc import Callable, Mapping
-from typing import Final
 
 from ..protocol.authorization import Authenticate
 from ..store import Store
@@ -11,6 +10,7 @@ from .config.settings import Settings
 from .dispatch import Router
 from .persistence.a2a_task_records import A2APushRecords, A2ATaskRecords
 from .persistence.conversation_manager import ConversationManager
+from .persistence.key_files import PUSH_KEY_FILE
 from .persistence.sealed_texts import SealedTexts, open_sealed_texts
 from .persistence.state_directory import StateDirectory, StateError
 from .transports.a2a import A2AServer, A2ATasks
@@ -22,9 +22,6 @@ from .transports.a2a.push_operations import PushOperations
 from .transports.a2a.push_sender import PushSender
 from .transports.a2a.result_parts import ResultFilePort, ResultParts
 from .transports.http_intake import HttpIntake
-
-PUSH_KEY_FILE: Final = "a2a.key"
-"""In the state directory: encrypts the secrets of push notifications."""
 
 
 class A2AHost:

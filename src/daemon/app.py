@@ -3,7 +3,7 @@
 import asyncio
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -56,12 +56,16 @@ from .spans.trace_setup import open_traces
 from .store_opening import open_retained_results
 from .tool_hosts import ToolHosts
 from .transports.websocket_server import WebSocketServer
+from .workers.worker_slot import WorkerSlot
 
 _log = structlog.get_logger("toold.daemon")
 
 
 class Daemon:
     """All components of one daemon."""
+
+    on_reload: Callable[[], None] = staticmethod(lambda: None)
+    """Called after an operator has reloaded the settings through this process."""
 
     def __init__(
         self,
@@ -73,15 +77,17 @@ class Daemon:
         state: StateDirectory,
         connections: ConnectionLimits,
         epoch: str,
+        node_name: str,
+        worker: WorkerSlot | None = None,
     ) -> None:
-        """``epoch`` identifies the process."""
-        self.settings = settings
+        """``epoch`` identifies the process, ``node_name`` the node that it is; ``worker``: if it shares the ports."""
+        self.settings, self.worker = settings, worker
         self.catalog = catalog
         """All models; ``view.catalog`` has those that the operator allows."""
         self.state, self.store, self.vendors = state, store, vendors
         self.sender = settings_mapping.sender(settings, store)
         self.files = settings_mapping.workspace_access(settings)
-        self.results = open_retained_results(settings, state)
+        self.results = open_retained_results(settings, state, node_name)
         self.sandbox = Sandbox(settings_mapping.sandbox_limits(settings), programs=settings.code_programs)
         self.conversations = ConversationManager(store, catalog, max_tokens=settings.conversation_tokens)
         self._reloading = asyncio.Lock()
@@ -181,7 +187,9 @@ class Daemon:
             own, lambda: self.tokens.book, settings_mapping.issuer(resource, lambda: self.router.catalog.names)
         )
         self.websocket: WebSocketServer = WebSocketServer(
-            settings_mapping.websocket_options(settings, self._content.tls_context, connections),
+            settings_mapping.websocket_options(
+                settings, self._content.tls_context, connections, None if worker is None else worker.port
+            ),
             self.router,
             authenticate=self._authenticator,
             server=ServerInfo("toold", __version__, epoch),
@@ -210,13 +218,19 @@ class Daemon:
             resource=resource,
             metrics=self.metrics.render,
             instructions=self.instructions,
-            reload=self.reload,
+            reload=self._reload_everywhere,
             published=self.publisher.published,
             cluster=self.cluster,
         )
         self.http_host = HttpHost(parts, max_requests=connections.authenticated)
-        slots = ConnectionSlots[HttpPeer](connections)
-        self.http = HttpServer(self.http_host.app, settings.host, settings.http_port, "--http-port", slots=slots)
+        self.http = HttpServer(
+            self.http_host.app,
+            settings.host,
+            settings.http_port if worker is None else worker.http_port,
+            "--http-port",
+            slots=ConnectionSlots[HttpPeer](connections),
+            shared=worker is not None,
+        )
         self.components: Sequence[Component] = ()
         """In the order in which they start; set by ``lifecycle.running``."""
 
@@ -350,6 +364,11 @@ class Daemon:
             await self.publisher.published()
         _log.info("reloaded", reloaded=reloaded, needs_restart=changes.needs_restart)
         return replace(changes, reloaded=reloaded)
+
+    async def _reload_everywhere(self) -> SettingsChanges:
+        changes = await self.reload()
+        self.on_reload()
+        return changes
 
     def watched_files(self) -> Sequence[Path]:
         """The files whose changes are applied at once. Reads a directory, so it is quick but not free."""

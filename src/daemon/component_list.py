@@ -134,9 +134,9 @@ class ComponentList:
     async def _announce(self) -> None:
         daemon = self._daemon
         if daemon.cluster is not None:
-            await daemon.cluster.announce(
-                daemon.settings, shared_files(daemon.settings), port=daemon.websocket.port, http_port=daemon.http.port
-            )
+            files = shared_files(daemon.settings)
+            ports = {"port": daemon.websocket.own_port, "http_port": daemon.http.own_port}
+            await daemon.cluster.announce(daemon.settings, files, **ports)
             await daemon.cluster.membership.look()
 
     async def _close_peers(self) -> None:

@@ -1,18 +1,15 @@
 """Credentials of users for the daemon: their vault, made from the daemon's parts."""
 
 from pathlib import Path
-from typing import Final
 
 import structlog
 
 from ..protocol.error_codes import ServiceUnavailableError
 from ..store import Store
 from ..user_credentials import CredentialVault, LocalVault, SecretManagerVault, VaultSettings
+from .persistence.key_files import CREDENTIAL_KEY_FILE
 from .persistence.sealed_texts import SealedTexts, open_sealed_texts
 from .persistence.state_directory import StateError
-
-CREDENTIAL_KEY_FILE: Final = "credentials.key"
-"""In the state directory: encrypts the credentials of users."""
 
 _log = structlog.get_logger(__name__)
 

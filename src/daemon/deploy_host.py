@@ -11,10 +11,9 @@ from ..prompts import PromptChain
 from ..tools import Agent, Tool, ToolRegistry
 from .config.setting_sources import SettingsError
 from .config.settings import Settings
+from .persistence.key_files import DEPLOY_KEY_FILE
 from .persistence.state_directory import StateDirectory, read_private, write_private
 
-KEY_FILE: Final = "deploy.key"
-"""In the state directory: the keys of deployed containers are derived from it."""
 _KEY_BYTES: Final = 32
 
 
@@ -77,7 +76,7 @@ def _secret(state: StateDirectory) -> bytes:
     Raises:
         SettingsError: the file was changed.
     """
-    path = state.path / KEY_FILE
+    path = state.path / DEPLOY_KEY_FILE
     if not path.exists():
         write_private(path, secrets.token_hex(_KEY_BYTES).encode() + b"\n")
     try:

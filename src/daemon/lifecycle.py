@@ -21,6 +21,7 @@ from .observability.logging_setup import log_task_failure
 from .persistence.state_directory import FullDiskError, StateDirectory, StateError
 from .provider_setup import open_vendors
 from .store_opening import open_store
+from .workers.worker_slot import WorkerSlot
 
 AFTER_DRAIN_S: Final = 2.5
 """The part of the grace period after the drain: answering calls of tools that do not end (one second), closing
@@ -36,10 +37,15 @@ def _log_fenced(reason: str) -> None:
 
 @asynccontextmanager
 async def running(
-    settings: Settings, tools: Iterable[Tool] = (), *, on_fenced: Callable[[str], None] = _log_fenced
+    settings: Settings,
+    tools: Iterable[Tool] = (),
+    *,
+    on_fenced: Callable[[str], None] = _log_fenced,
+    worker: WorkerSlot | None = None,
 ) -> AsyncIterator[Daemon]:
     """A daemon that listens and accepts calls, with ``tools`` in addition to the installed ones. ``on_fenced`` is
     called on the store's thread if other nodes of the cluster have declared this one dead: then it answers nothing.
+    ``worker``: what a supervisor has given this process; it shares the ports with others.
 
     On exit it drains and closes within the grace period and a margin.
 
@@ -50,9 +56,10 @@ async def running(
         OSError: a port cannot be listened on; the message names it.
     """
     async with AsyncExitStack() as stack:
-        state = stack.enter_context(StateDirectory(settings.state_dir))
+        state = stack.enter_context(StateDirectory(settings.state_dir if worker is None else worker.state_dir))
         epoch = secrets.token_hex(6)
-        store = open_store(settings, state, epoch, on_fenced)
+        name = settings.machine_name if worker is None else worker.name
+        store = open_store(settings, state, epoch, name, on_fenced)
         stack.push_async_callback(store.close)
         catalog = known_models(settings.providers, settings.models, settings.prefer)
         simulator = (
@@ -75,6 +82,8 @@ async def running(
             registry=loaded.with_more(tools),
             connections=_connection_limits(settings),
             epoch=epoch,
+            node_name=name,
+            worker=worker,
         )
         daemon.components = ComponentList(daemon).components()
         for component in daemon.components:

@@ -8,6 +8,7 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
@@ -24,17 +25,20 @@ from .config.default_model import default_model_text
 from .config.former_agent_variables import NOT_UNDERSTOOD
 from .config.setting_sources import SettingsError
 from .config.settings import Settings
+from .controlling_terminal import ends_with_terminal, has_terminal
 from .lifecycle import running
 from .memory_return import keep_large_blocks_apart
-from .observability.logging_setup import set_up_logging
+from .observability.logging_setup import name_worker, set_up_logging
 from .off_loop import LONG_WORK_THREAD
 from .persistence.state_directory import StateError
+from .workers.supervisor import supervise
+from .workers.supervisor_link import SupervisorLink
+from .workers.worker_process import EXIT_FENCED
+from .workers.worker_slot import slot_in
 
 EXIT_OK: Final = 0
 EXIT_CANNOT_START: Final = 1
 EXIT_WRONG_SETTING: Final = 2
-EXIT_FENCED: Final = 70
-"""Another node of the cluster has declared this process dead: a supervisor is to start it again."""
 
 _CLEANUP_TIMEOUT_S: Final = 1.0
 """The time that abandoned work, whose callers are already answered, has to end."""
@@ -48,14 +52,29 @@ _log = structlog.get_logger("toold.daemon")
 def run(settings: Settings) -> int:
     """Serve until SIGTERM or SIGINT; returns the exit code. A failure to start is one line on stderr."""
     set_up_logging(settings.log_format, settings.log_level)
+    return _exit_code(lambda: _run(settings))
+
+
+def run_workers(settings: Settings, command: Sequence[str]) -> int:
+    """Serve with several processes until SIGTERM or SIGINT, as ``run`` does. ``command`` starts one of them."""
+    set_up_logging(settings.log_format, settings.log_level)
+    return _exit_code(lambda: supervise(settings, command))
+
+
+def _run(settings: Settings) -> int:
     keep_large_blocks_apart()
+    uvloop.run(_serve(settings))
+    return EXIT_OK
+
+
+def _exit_code(work: Callable[[], int]) -> int:
     try:
-        uvloop.run(_serve(settings))
+        code = work()
     except (SettingsError, StateError, StoreError, OSError) as error:
         print(f"toold: cannot start: {error}", file=sys.stderr)  # noqa: T201 - for the user at the terminal
         return EXIT_WRONG_SETTING if isinstance(error, SettingsError) else EXIT_CANNOT_START
     _flush_outputs()
-    return EXIT_OK
+    return code
 
 
 def _flush_outputs() -> None:
@@ -73,18 +92,26 @@ async def _serve(settings: Settings) -> None:
     """Run until a signal stops the daemon."""
     loop = asyncio.get_running_loop()
     stop = _Stop(loop, settings.grace_period_s + SHUTDOWN_MARGIN_S)
-    # `nohup` ignores SIGHUP, so that the daemon outlives its terminal.
-    bound_to_terminal = signal.getsignal(signal.SIGHUP) is signal.SIG_DFL and _has_terminal()
-    async with running(settings, on_fenced=_exit_fenced) as daemon:
+    bound_to_terminal = ends_with_terminal()
+    slot = slot_in()
+    if slot is not None:
+        name_worker(slot.number)
+    link = None if slot is None else SupervisorLink(slot)
+    async with running(settings, on_fenced=_exit_fenced, worker=slot) as daemon:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, stop.on_signal)
         hangup = _Hangup(daemon, stop, bound_to_terminal)
         loop.add_signal_handler(signal.SIGHUP, hangup.on_signal)
-        with contextlib.suppress(OSError):  # the terminal may be closed already; SIGHUP follows
-            print(banner(daemon), flush=True)  # noqa: T201 - for the user at the terminal
+        if slot is None or slot.announces:
+            with contextlib.suppress(OSError):  # the terminal may be closed already; SIGHUP follows
+                print(banner(daemon), flush=True)  # noqa: T201 - for the user at the terminal
         for note in settings.notes:
             if NOT_UNDERSTOOD in note:
                 _log.warning("a variable has no effect", note=note)
+        if link is not None:
+            daemon.on_reload = link.reloaded
+            link.ready()
+            stop.follow(link)
         await stop.event.wait()
     _log.info("stopped")
     await _leave()
@@ -137,6 +164,7 @@ class _Stop:
     """The time limit of the shutdown, even if the loop is blocked."""
     event: asyncio.Event = field(default_factory=asyncio.Event)
     asked_at: float | None = None
+    following: asyncio.Task[None] | None = None
 
     def on_signal(self, number: int, _frame: FrameType | None = None) -> None:
         """Handle SIGTERM, SIGINT, or SIGHUP of a closed terminal."""
@@ -147,6 +175,15 @@ class _Stop:
             threading.Thread(target=self._exit_in_time, args=(number,), name="exit in time", daemon=True).start()
         elif now - self.asked_at > _ECHO_S:  # `timeout` and others signal the process and its group
             os._exit(128 + number)
+
+    def follow(self, link: SupervisorLink) -> None:
+        """Stop when the supervisor has ended: nothing else would."""
+
+        async def wait_for_it() -> None:
+            await link.supervisor_ended()
+            self.on_signal(signal.SIGTERM)
+
+        self.following = asyncio.create_task(wait_for_it(), name="supervisor")
 
     def _begin(self, number: int) -> None:
         _log.info("signal", signal=signal.Signals(number).name)
@@ -168,7 +205,7 @@ class _Hangup:
     reloads: set[asyncio.Task[None]] = field(default_factory=set)
 
     def on_signal(self) -> None:
-        if self.bound_to_terminal and not _has_terminal():
+        if self.bound_to_terminal and not has_terminal():
             self.stop.on_signal(signal.SIGHUP)
             return
         _log.info("signal", signal=signal.SIGHUP.name)
@@ -179,15 +216,6 @@ class _Hangup:
     async def _reload(self) -> None:
         with contextlib.suppress(SettingsError):  # reload() logs it
             await self.daemon.reload()
-
-
-def _has_terminal() -> bool:
-    """Whether this process has a controlling terminal."""
-    try:
-        os.close(os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY))
-    except OSError:
-        return False
-    return True
 
 
 def banner(daemon: Daemon) -> str:
@@ -218,6 +246,8 @@ def banner(daemon: Daemon) -> str:
         lines.append(
             "  SIMULATED: a local simulator answers instead of the vendors. Its answers are marked as simulated."
         )
+    if daemon.worker is not None:
+        lines.append(f"  Workers    {daemon.worker.count} processes (`toold status` lists them)")
     lines += [f"  Note       {note}" for note in settings.notes]
     lines += [f"  PROBLEM    {problem}" for problem in daemon.sources.problems]
     lines += ["Try it in a second terminal:", f"  {_example(daemon)}"]

@@ -11,6 +11,7 @@ from .cluster.node_address import decode_node_address
 from .config import settings_mapping
 from .config.setting_sources import SettingsError
 from .config.settings import Settings
+from .persistence.key_files import make_key_files
 from .persistence.result_files import RESULTS_DIRECTORY, ResultFiles, open_results
 from .persistence.state_directory import StateDirectory
 
@@ -18,9 +19,11 @@ _LISTENS_S: Final = 1.0
 """How long a node that has the name of this one has to accept a connection."""
 
 
-def open_store(settings: Settings, state: StateDirectory, epoch: str, on_fenced: Callable[[str], None]) -> Store:
-    """Opens the database. ``epoch`` identifies this process. ``on_fenced`` is called on the store's thread, with the
-    reason, if this process is a node of a cluster and must end.
+def open_store(
+    settings: Settings, state: StateDirectory, epoch: str, node_name: str, on_fenced: Callable[[str], None]
+) -> Store:
+    """Opens the database. ``epoch`` identifies this process, ``node_name`` the node that it is. ``on_fenced`` is
+    called on the store's thread, with the reason, if this process is a node of a cluster and must end.
 
     Raises:
         SettingsError: the package for the database is not installed.
@@ -41,10 +44,11 @@ def open_store(settings: Settings, state: StateDirectory, epoch: str, on_fenced:
                 expects_chain=expects_chain,
                 copy_conversations=copies,
             )
+        make_key_files(state.path, key)
         return _postgres()(
             settings.store.get_secret_value(),
             epoch=epoch,
-            node_name=_node_name(settings),
+            node_name=node_name,
             lease_s=settings.lease_s,
             content=content,
             retention=retention,
@@ -61,7 +65,7 @@ def open_store(settings: Settings, state: StateDirectory, epoch: str, on_fenced:
         raise
 
 
-def open_retained_results(settings: Settings, state: StateDirectory) -> ResultFiles:
+def open_retained_results(settings: Settings, state: StateDirectory, node_name: str) -> ResultFiles:
     """Opens the retained results: files of the state directory, or the database that several nodes share, so that each
     node finds the results of the others.
     """
@@ -72,16 +76,12 @@ def open_retained_results(settings: Settings, state: StateDirectory) -> ResultFi
 
     shared = open_postgres_results(
         settings.store.get_secret_value(),
-        node_name=_node_name(settings),
+        node_name=node_name,
         lost_after_s=settings.lease_s,
         ttl_s=ttl_s,
         max_bytes=max_bytes,
     )
     return ResultFiles(shared)
-
-
-def _node_name(settings: Settings) -> str:
-    return settings.node_name or socket.gethostname()
 
 
 def _postgres() -> "Callable[..., Store]":

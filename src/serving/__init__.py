@@ -6,7 +6,7 @@ Imports nothing else of the project, so any package may use it.
 from .connection_slots import ConnectionLimits, ConnectionSlots
 from .file_descriptors import DescriptorShares, descriptors_needed, raise_limit, reachable_limit, share_descriptors
 from .http_connection import COMPLETE, PEER, HttpPeer
-from .http_server import HttpServer, listen
+from .http_server import HttpServer, listen, listen_on
 from .write_batching import SLOW_READER_BYTES, BatchingTransport
 
 __all__ = [
@@ -21,6 +21,7 @@ __all__ = [
     "HttpServer",
     "descriptors_needed",
     "listen",
+    "listen_on",
     "raise_limit",
     "reachable_limit",
     "share_descriptors",

@@ -24,8 +24,11 @@ KEEP_ALIVE_S: Final = 15
 at the moment at which the server closes."""
 
 
-def listen(host: str, port: int, flag: str) -> socket.socket:
+def listen(host: str, port: int, flag: str, *, shared: bool = False, accepts: bool = True) -> socket.socket:
     """Returns a listening TCP socket. Port 0 selects a free port; if a name has several addresses, IPv4 is preferred.
+
+    If the port is ``shared``, other sockets of this user can listen on it too, and each gets a part of the connections
+    (``SO_REUSEPORT``). A socket that does not ``accept`` connections only reserves the port.
 
     Raises:
         OSError: the message names the port, the reason and the remedy; ``flag`` is the option that sets the port.
@@ -33,7 +36,7 @@ def listen(host: str, port: int, flag: str) -> socket.socket:
     try:
         addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         family, _, _, _, address = min(addresses, key=lambda entry: entry[0] != socket.AF_INET)
-        return _listener(family, address)
+        return _listener(family, address, shared=shared, accepts=accepts)
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             message = f"port {port} on {host} is in use; stop the program that uses it, or set another port with {flag}"
@@ -44,15 +47,37 @@ def listen(host: str, port: int, flag: str) -> socket.socket:
     raise OSError(message)
 
 
-def _listener(family: socket.AddressFamily, address: tuple[str | int | bytes, ...]) -> socket.socket:
+def listen_on(host: str, port: int, flag: str, *, shared: bool) -> list[socket.socket]:
+    """Returns the listening sockets of a server: one, or, if the port is shared with other processes, also one on a
+    free port of this process alone, which comes last.
+
+    Raises:
+        OSError: as raised by ``listen``.
+    """
+    first = listen(host, port, flag, shared=shared)
+    if not shared:
+        return [first]
+    try:
+        return [first, listen(host, 0, flag)]
+    except BaseException:
+        first.close()
+        raise
+
+
+def _listener(
+    family: socket.AddressFamily, address: tuple[str | int | bytes, ...], *, shared: bool, accepts: bool
+) -> socket.socket:
     # With the protocol set, asyncio disables Nagle's algorithm, which would delay each answer by 40 ms.
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if shared:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         if family == socket.AF_INET6:  # otherwise ``::`` occupies the IPv4 port too on Linux
             listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
         listener.bind(address)
-        listener.listen()
+        if accepts:
+            listener.listen()
     except BaseException:
         listener.close()
         raise
@@ -63,16 +88,26 @@ class HttpServer:
     """Serves an ASGI app over HTTP/1.1 on the running event loop, without installing signal handlers."""
 
     def __init__(
-        self, app: ASGIApp, host: str, port: int, flag: str, slots: ConnectionSlots[HttpPeer] | None = None
+        self,
+        app: ASGIApp,
+        host: str,
+        port: int,
+        flag: str,
+        slots: ConnectionSlots[HttpPeer] | None = None,
+        *,
+        shared: bool = False,
     ) -> None:
         """``flag`` is the option that sets the port, for the error message; without ``slots`` any number of peers may
-        connect.
+        connect. If the port is ``shared`` with other processes, the server also listens on a port of this one.
         """
         self._slots = slots or ConnectionSlots(ConnectionLimits(sys.maxsize, sys.maxsize, sys.maxsize))
         self._app = app
         self._host = host
         self._port = port
         self._flag = flag
+        self._shared = shared
+        self.own_port = port
+        """After the start: a port that no other process shares."""
         self._server: _Server | None = None
         self._serving: asyncio.Task[None] | None = None
 
@@ -87,8 +122,8 @@ class HttpServer:
         Raises:
                 OSError: as raised by ``listen``.
         """
-        listener = listen(self._host, self._port, self._flag)
-        self._port = listener.getsockname()[1]
+        listeners = listen_on(self._host, self._port, self._flag, shared=self._shared)
+        self._port, self.own_port = (listeners[place].getsockname()[1] for place in (0, -1))
         self._server = _Server(
             uvicorn.Config(
                 self._app,
@@ -102,10 +137,11 @@ class HttpServer:
                 timeout_keep_alive=KEEP_ALIVE_S,
             )
         )
-        self._serving = asyncio.create_task(self._server.serve([listener]), name="http")
+        self._serving = asyncio.create_task(self._server.serve(listeners), name="http")
         await self._server.settled.wait()
         if not self._server.started:
-            listener.close()
+            for listener in listeners:
+                listener.close()
             await self._serving  # raises the cause
 
     async def ended(self) -> None:

@@ -4,7 +4,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from toold.daemon.credential_host import CREDENTIAL_KEY_FILE, open_vault, prepare_vault
+from toold.daemon.credential_host import open_vault, prepare_vault
+from toold.daemon.persistence.key_files import CREDENTIAL_KEY_FILE
 from toold.daemon.persistence.sealed_texts import MAX_KEYS, open_sealed_texts
 from toold.daemon.persistence.state_directory import StateError
 from toold.protocol.error_codes import OverCapacityError, ServiceUnavailableError

@@ -1,7 +1,6 @@
 """The doctor's checks of a database that several nodes share, and of these nodes."""
 
 import asyncio
-import socket
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -42,7 +41,7 @@ async def shared_database(settings: Settings, running: DaemonAddress | None) -> 
         message, _, remedy = str(error).partition("; ")
         return [CheckResult("store", "fail", message, remedy or "see docs/cluster.md")]
     own = digests(settings, shared_files(settings), PeerKey(secret.get_secret_value()).digest)
-    name = settings.node_name or socket.gethostname()
+    name = settings.machine_name
     return [
         CheckResult("store", "ok", f"PostgreSQL {found.version} at {found.place}, schema {found.schema.version}"),
         durability(found),

@@ -15,7 +15,7 @@ OF_ONE_NODE: Final = frozenset(
     {
         *("host", "port", "http_port", "tls_cert", "tls_key", "state_dir"),
         *("node_name", "peer_host", "cluster_secret", "cluster_secret_file", "store"),
-        *("log_format", "log_level", "warm_up"),
+        *("log_format", "log_level", "warm_up", "workers"),
     }
 )
 """Settings that may differ between the nodes. Another secret or database makes another cluster."""

@@ -7,9 +7,10 @@ from typing import Final
 from ...protocol.daemon_address import TOKEN_FILE
 from ..access import TOKENS_FILE
 from ..config.settings import Settings
+from ..persistence.key_files import KEY_FILES
 from ..persistence.state_directory import AUDIT_KEY_FILE
 
-_FILES: Final = (TOKEN_FILE, TOKENS_FILE, AUDIT_KEY_FILE)
+_FILES: Final = (TOKEN_FILE, TOKENS_FILE, AUDIT_KEY_FILE, *KEY_FILES)
 
 
 def shared_files(settings: Settings) -> Mapping[str, bytes]:

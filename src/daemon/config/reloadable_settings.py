@@ -138,6 +138,7 @@ NEEDS_RESTART: Final = frozenset(
         "cluster_secret",
         "cluster_secret_file",
         "lease_s",
+        "workers",
         # The directory is locked and its files are open.
         "state_dir",
         # The registered tools stay the same.

@@ -60,6 +60,7 @@ _NODE_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 MIN_LEASE_S: Final = 1.0
 """A commit that takes longer than a lease would end it."""
 MAX_LEASE_S: Final = 300.0
+MAX_WORKERS: Final = 64
 """The calls of a node that does not respond wait this long for another one."""
 
 
@@ -307,6 +308,7 @@ CaseInsensitive = BeforeValidator(_lower)
 
 Port = Annotated[int, BeforeValidator(_not_bool), Field(ge=0, le=65535)]
 Count = Annotated[int, BeforeValidator(_not_bool), Field(ge=1)]
+Workers = Annotated[Count, Field(le=MAX_WORKERS)]
 SpillBytes = Annotated[int, BeforeValidator(_not_bool), Field(ge=MIN_SPILL_BYTES)]
 FrameBytes = Annotated[int, BeforeValidator(_not_bool), Field(ge=MIN_FRAME_BYTES)]
 Seconds = Annotated[float, BeforeValidator(_not_bool), Field(gt=0, allow_inf_nan=False)]

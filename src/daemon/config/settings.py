@@ -1,5 +1,6 @@
 """The settings, their defaults and the checks between them. docs/configuration.md lists all settings."""
 
+import socket
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Final, Literal, Self
@@ -65,6 +66,7 @@ from .setting_types import (
     Tools,
     Toolsets,
     Vault,
+    Workers,
     Zenml,
 )
 from .vendor_settings import VendorSettings
@@ -139,6 +141,7 @@ class Settings(BaseSettings):
     cluster_secret: Token | None = None
     cluster_secret_file: Path | None = None
     lease_s: LeaseSeconds = 10.0
+    workers: Workers = 1
 
     # Vendors.
     simulate: bool | None = None
@@ -286,6 +289,11 @@ class Settings(BaseSettings):
         return self if self._load is None else self._load()
 
     @property
+    def machine_name(self) -> str:
+        """The name of this node in the cluster; of all workers together, if there are several."""
+        return self.node_name or socket.gethostname()
+
+    @property
     def simulated(self) -> bool:
         """Whether the simulator replaces the vendors: if ``simulate`` is set, or unset and no vendor's key is set."""
         if self.simulate is None:
@@ -362,6 +370,8 @@ class Settings(BaseSettings):
             ),
             auth=self.auth,
         )
+        if self.workers > 1 and self.store is None:
+            raise setting_error("workers", "needs store: several processes share a PostgreSQL database")
         if self.store is not None:
             cluster_settings.check_cluster(
                 self.cluster_secret, self.cluster_secret_file, host=self.host, peer_host=self.peer_host

@@ -353,11 +353,13 @@ def connection_limits(settings: Settings, shares: DescriptorShares) -> Connectio
 
 
 def websocket_options(
-    settings: Settings, tls: ssl.SSLContext | None, connections: ConnectionLimits
+    settings: Settings, tls: ssl.SSLContext | None, connections: ConnectionLimits, shared_port: int | None = None
 ) -> WebSocketOptions:
+    """``shared_port``: the port that the workers listen on together; None if this is the only process."""
     return WebSocketOptions(
         host=settings.host,
-        port=settings.port,
+        port=settings.port if shared_port is None else shared_port,
+        shared_port=shared_port is not None,
         tls=tls,
         allowed_origins=settings.allowed_origins,
         connections=connections,

@@ -46,6 +46,8 @@ _hidden: list[ValueMask] = []
 _masked: ContextVar[ValueMask | None] = ContextVar("masked", default=None)
 """The values that no log line of the current task may show."""
 
+_worker: list[int] = []
+"""The number of this worker; empty if the daemon is one process."""
 _content: list[Policy] = ["shape"]
 """How much of the text of failed calls log lines show: the setting ``audit_content``."""
 
@@ -135,8 +137,14 @@ def set_up_logging(
     logging.captureWarnings(capture=True)
 
 
+def name_worker(number: int) -> None:
+    """From now on each line has the number of this worker, whose lines are mixed with those of others."""
+    _worker.append(number)
+
+
 def _processors() -> list[Processor]:
     return [
+        add_worker,
         add_call,
         add_name,
         structlog.processors.add_log_level,
@@ -185,6 +193,13 @@ def terminal_safe_values(_: WrappedLogger, __: str, event: EventDict) -> EventDi
     """
     texts = {name: terminal_safe(value, keep="\n\t") for name, value in event.items() if isinstance(value, str)}
     return {**event, **texts}
+
+
+def add_worker(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
+    """Add ``worker`` if this process is one of several."""
+    if _worker:
+        event.setdefault("worker", _worker[0])
+    return event
 
 
 def add_call(_: WrappedLogger, __: str, event: EventDict) -> EventDict:

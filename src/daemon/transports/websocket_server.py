@@ -3,11 +3,12 @@
 import asyncio
 import ssl
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
+from socket import socket as Socket  # noqa: N812 - `socket` is a connection here
 from typing import Any, Final, cast
 from uuid import uuid4
 from weakref import WeakSet
@@ -33,7 +34,7 @@ from ...protocol.frames import (
 from ...protocol.handshake import HelloAccepted, HelloRefused, hello_timed_out, parse_hello, token_of, validate_hello
 from ...protocol.tool_call import Principal
 from ...protocol.user_credential import USER_HEADER
-from ...serving import SLOW_READER_BYTES, ConnectionLimits, ConnectionSlots, listen
+from ...serving import SLOW_READER_BYTES, ConnectionLimits, ConnectionSlots, listen_on
 from ...tools import ToolsetView
 from ..cluster.session_relay import RelayedSession, SessionRelay
 from ..dispatch import Router
@@ -56,6 +57,8 @@ class WebSocketOptions:
 
     host: str
     port: int
+    shared_port: bool
+    """Whether other processes listen on the port too."""
     tls: ssl.SSLContext | None
     allowed_origins: tuple[str, ...]
     connections: ConnectionLimits
@@ -89,9 +92,11 @@ class WebSocketServer:
         self._instructions = instructions
         self._health = health
         self._resources = resources
-        self._listener: Server | None = None
+        self._listeners: list[Server] = []
         self.port = options.port
         """The port to listen on; after the start, the actual port, even if port 0 was requested."""
+        self.own_port = options.port
+        """After the start: a port that no other process shares."""
         self._connections: set[WebSocketConnection] = set()
         self._slots: ConnectionSlots[PeerConnection] = ConnectionSlots(options.connections)
         self._large_frames = LargeFrames(self._turn_limits)
@@ -114,9 +119,14 @@ class WebSocketServer:
             OSError: as raised by ``serving.listen``.
         """
         options = self._options
-        listening = listen(options.host, options.port, "--port")
-        self.port = int(listening.getsockname()[1])
-        self._listener = await serve(
+        listening = listen_on(options.host, options.port, "--port", shared=options.shared_port)
+        self.port, self.own_port = (int(listening[place].getsockname()[1]) for place in (0, -1))
+        self._listeners = [await self._serve_on(each) for each in listening]
+        self._in_background(self._watch_peers())
+
+    async def _serve_on(self, listening: Socket) -> Server:
+        options = self._options
+        return await serve(
             self._handle,
             sock=listening,
             ssl=options.tls,
@@ -143,7 +153,6 @@ class WebSocketServer:
             close_timeout=_CLOSE_TIMEOUT_S,
             server_header=f"toold/{self._server.version}",
         )
-        self._in_background(self._watch_peers())
 
     def _turn_limits(self) -> TurnLimits:
         """How many frames of the largest size fit into the limits for requests."""
@@ -174,16 +183,17 @@ class WebSocketServer:
         """Closes all connections with 1012 (service restart) and stops listening; takes up to 4 seconds."""
         for task in self._tasks:
             task.cancel()
-        if self._listener is None:
+        if not self._listeners:
             return
-        self._listener.close(code=CLOSE_RESTART, reason="the daemon is shutting down; reconnect later")
+        for listener in self._listeners:
+            listener.close(code=CLOSE_RESTART, reason="the daemon is shutting down; reconnect later")
         for peer in tuple(self._peers):
             if peer.response is None:  # it has sent no request yet
                 peer.transport.abort()
-        if not await _closed(self._listener, _CLOSE_TIMEOUT_S + 1):
+        if not await _closed(self._listeners, _CLOSE_TIMEOUT_S + 1):
             for peer in tuple(self._peers):
                 peer.transport.abort()
-            await _closed(self._listener, 1)
+            await _closed(self._listeners, 1)
 
     def _in_background(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
@@ -376,10 +386,11 @@ async def _drop(peer: ServerConnection, code: int, reason: str) -> None:
     peer.transport.abort()
 
 
-async def _closed(listener: Server, timeout_s: float) -> bool:
-    """Whether a closing listener has closed within ``timeout_s`` seconds."""
+async def _closed(listeners: Sequence[Server], timeout_s: float) -> bool:
+    """Whether closing listeners have closed within ``timeout_s`` seconds."""
     with suppress(TimeoutError):
         async with asyncio.timeout(timeout_s):
-            await listener.wait_closed()
+            for listener in listeners:
+                await listener.wait_closed()
             return True
     return False

@@ -1,0 +1,46 @@
+"""The two ports that all workers listen on."""
+
+import socket
+from types import TracebackType
+from typing import Self
+
+from ...serving import listen
+
+
+class SharedPorts:
+    """Reserves the WebSocket port and the HTTP port while open, so that a worker that starts again finds them.
+
+    The sockets are bound with ``SO_REUSEPORT`` and do not listen: the kernel gives connections to the workers alone.
+
+    Raises:
+        OSError: a port is in use, or cannot be bound; as raised by ``serving.listen``.
+    """
+
+    def __init__(self, host: str, port: int, http_port: int) -> None:
+        self._sockets: list[socket.socket] = []
+        try:
+            self.port = self._reserve(host, port, "--port")
+            self.http_port = self._reserve(host, http_port, "--http-port")
+        except BaseException:
+            self.close()
+            raise
+
+    def _reserve(self, host: str, port: int, flag: str) -> int:
+        # A port on which another service listens must not be shared with it: only a plain socket finds it in use.
+        with listen(host, port, flag) as found:
+            number = int(found.getsockname()[1])
+        reserved = listen(host, number, flag, shared=True, accepts=False)
+        self._sockets.append(reserved)
+        return number
+
+    def close(self) -> None:
+        for each in self._sockets:
+            each.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

@@ -1,0 +1,35 @@
+"""A worker's connection to its supervisor."""
+
+import asyncio
+import socket
+from contextlib import suppress
+
+from .worker_slot import READY, RELOADED, WorkerSlot
+
+
+class SupervisorLink:
+    """Open as long as the worker runs."""
+
+    def __init__(self, slot: WorkerSlot) -> None:
+        self._socket = socket.socket(fileno=slot.supervisor_fd)
+        self._socket.setblocking(False)
+        self._socket.set_inheritable(False)  # programs that the worker starts must not keep it open
+
+    def ready(self) -> None:
+        """The worker accepts connections."""
+        self._send(READY)
+
+    def reloaded(self) -> None:
+        """An operator has reloaded the settings of this worker: the others are to follow."""
+        self._send(RELOADED)
+
+    async def supervisor_ended(self) -> None:
+        """Returns when the supervisor has ended, whatever the reason."""
+        loop = asyncio.get_running_loop()
+        with suppress(OSError):
+            while await loop.sock_recv(self._socket, 64):
+                pass
+
+    def _send(self, message: bytes) -> None:
+        with suppress(OSError):  # the supervisor has ended, which the worker notices by itself
+            self._socket.send(message)

@@ -1,0 +1,92 @@
+"""One worker as a process: how it is started, how it tells that it is ready, and how it ends."""
+
+import asyncio
+import os
+import signal
+import socket
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Final
+
+from .worker_slot import READY, RELOADED, SLOT_VARIABLE, WorkerSlot, encode_slot
+
+EXIT_FENCED: Final = 70
+"""Another node of the cluster has declared the process dead."""
+
+
+class WorkerProcess:
+    """A running worker. Created by ``start_worker``."""
+
+    def __init__(
+        self, process: asyncio.subprocess.Process, link: socket.socket, on_reload: Callable[["WorkerProcess"], None]
+    ) -> None:
+        self._process = process
+        self._link = link
+        self._on_reload = on_reload
+        self._started = time.monotonic()
+        self.is_ready = asyncio.Event()
+        self._reading = asyncio.create_task(self._read(), name="worker link")
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def ran_s(self) -> float:
+        """How long ago it started, in seconds."""
+        return time.monotonic() - self._started
+
+    async def ended(self) -> int:
+        """Waits for its end. Returns the exit code, or minus the signal that killed it."""
+        code = await self._process.wait()
+        await self._reading
+        self._link.close()
+        return code
+
+    def signal(self, number: signal.Signals) -> None:
+        """Sends a signal, unless it has ended."""
+        with suppress(ProcessLookupError):
+            self._process.send_signal(number)
+
+    async def _read(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                received = await loop.sock_recv(self._link, 64)
+            except OSError:
+                return
+            if not received:
+                return
+            if READY in received:
+                self.is_ready.set()
+            if RELOADED in received:
+                self._on_reload(self)
+
+
+async def start_worker(
+    command: Sequence[str], slot: Callable[[int], WorkerSlot], on_reload: Callable[[WorkerProcess], None]
+) -> WorkerProcess:
+    """Starts a worker. ``slot`` makes its slot with the descriptor of its link.
+
+    It gets a separate process group, because Ctrl-C is to reach it through the supervisor alone.
+
+    Raises:
+        OSError: the process cannot be started.
+    """
+    ours, theirs = socket.socketpair()
+    ours.setblocking(False)
+    with theirs:
+        descriptor = theirs.fileno()
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *command,
+                stdin=asyncio.subprocess.DEVNULL,
+                env={**os.environ, SLOT_VARIABLE: encode_slot(slot(descriptor))},
+                pass_fds=[descriptor],
+                process_group=0,
+            )
+        except BaseException:
+            ours.close()
+            raise
+    return WorkerProcess(process, ours, on_reload)

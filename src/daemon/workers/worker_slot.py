@@ -1,0 +1,57 @@
+"""What a supervisor gives a worker: its number, the shared ports, its directory, and a pipe to the supervisor."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from ..persistence.state_directory import StateError
+
+SLOT_VARIABLE: Final = "_TOOLD_WORKER"
+"""The variable by which a process knows that it is a worker. Not a setting: the supervisor alone sets it."""
+READY: Final = b"r"
+"""What a worker sends when it listens."""
+RELOADED: Final = b"l"
+"""What a worker sends when an operator has reloaded the settings through it."""
+
+
+class WorkerSlot(msgspec.Struct, frozen=True):
+    """One of the workers. ``number`` counts from 0."""
+
+    number: int
+    count: int
+    name: str
+    """Its name in the cluster."""
+    port: int
+    http_port: int
+    directory: str
+    """The state directory of the worker."""
+    supervisor_fd: int
+    """A socket: the worker sends ``READY`` and ``RELOADED``. It ends when the supervisor has ended."""
+    announces: bool
+    """Whether this worker prints the start message, for all of them."""
+
+    @property
+    def state_dir(self) -> Path:
+        return Path(self.directory)
+
+
+def encode_slot(slot: WorkerSlot) -> str:
+    return msgspec.json.encode(slot).decode()
+
+
+def slot_in(env: Mapping[str, str] = os.environ) -> WorkerSlot | None:
+    """The slot that the supervisor gave this process; None if it is not a worker.
+
+    Raises:
+        StateError: somebody else has set the variable.
+    """
+    text = env.get(SLOT_VARIABLE)
+    if text is None:
+        return None
+    try:
+        return msgspec.json.decode(text, type=WorkerSlot)
+    except msgspec.DecodeError:
+        raise StateError(f"{SLOT_VARIABLE} is set, but not by a toold that starts workers; unset it") from None
