@@ -6,17 +6,15 @@ import time
 from collections.abc import AsyncIterator, Callable, Container
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from ...protocol.backoff import backoff_s
 from ...protocol.error_codes import CallError, CallTimeoutError
 from ...protocol.terminal_text import one_line
-from ...tools import Tool, ToolContext, ToolOutput
+from ...tools import Tool
 from ..address_policy import AddressPolicy
 from ..checked_network import CheckedNetwork
-from ..content_blocks import server_answer
 from ..oauth.oauth_requests import SourceOAuth
-from ..oauth.oauth_settings import OAuthAuth, secret_auth
 from ..oauth.sign_in_desk import SignInDesk
 from ..pinned_catalog import PinnedCatalog
 from ..source import QuarantinedVersion, SourceListener
@@ -24,18 +22,16 @@ from ..source_content import ContentSource, NoSourceEvents, SourceEvents
 from ..source_settings import McpSettings
 from ..tool_pins import PinError
 from ..upstream_definition import UpstreamListing
-from .caller_session import CallerSessions, ContentQuestion, OpenSession
 from .sdk_modules import new_content_requests, session_opener
 from .server_output import ServerLog
+from .upstream_calls import UpstreamCalls, UpstreamLink
 from .upstream_content import UpstreamContent, content_problem
-from .upstream_failures import UpstreamUnavailableError, not_connected, unavailable, unavailable_reason
-from .upstream_questions import CallQuestions
-from .upstream_result import failure
+from .upstream_failures import UpstreamUnavailableError, unavailable_reason
 from .upstream_secrets import UpstreamSecrets
 
 if TYPE_CHECKING:  # imports the SDK, which takes a second
     from .content_requests import ContentRequests
-    from .upstream_session import UpstreamResult, UpstreamSession
+    from .upstream_session import UpstreamSession
 
 LIST_INTERVAL_S: Final = 60.0
 """The interval between listings: not all servers announce changes, and an HTTP server may have gone away."""
@@ -46,12 +42,8 @@ MAX_RECONNECT_S: Final = 60.0
 """The delay before a reconnect grows from ``FIRST_RECONNECT_S`` to this."""
 STABLE_S: Final = 10.0
 """A connection that lasted this long resets the reconnect delay."""
-_MARGIN_S: Final = 0.1
-"""A call ends this long before its deadline, so that the caller learns the reason."""
 _SETTLE_S: Final = 1.0
 """How long running calls may take to notice that their session has ended."""
-_POLL_S: Final = 0.05
-_PROGRESS_CHARS: Final = 500
 _NO_EVENTS: Final = NoSourceEvents()
 
 
@@ -77,21 +69,16 @@ class McpSource:
         self._secrets = UpstreamSecrets(settings, lambda: self._oauth.secrets)
         self._oauth = SourceOAuth(name, settings, desk or SignInDesk())
         self._events = events
-        self._content = UpstreamContent(name, pins, events, settings.timeout_s, self._ask)
-        auth, self._caller_sessions = settings.auth, None
-        if auth is not None and auth.of_caller:
-            oauth = self._oauth.of_caller if isinstance(auth, OAuthAuth) else None
-            self._caller_sessions = CallerSessions(name, settings, secret_auth(auth), self._network, oauth)
+        self._link = UpstreamLink()
+        self._calls = UpstreamCalls(
+            name, settings, self._link, self._catalog, self._secrets, self._network, self._oauth, events
+        )
+        self._content = UpstreamContent(name, pins, events, settings.timeout_s, self._calls.ask)
         self._wake = asyncio.Event()
         self._listener: SourceListener | None = None
         self._listing_failed = False
         self._listed_at = float("-inf")
         self._content_failed = False  # whether the reported problem is that of resources and prompts
-        # The session, or None. The other three describe the time without one: failed attempts, reason, next attempt.
-        self._session: UpstreamSession | None = None
-        self._failed_attempts = 0
-        self._problem = "the daemon is connecting to it"
-        self._reconnect_at = 0.0
 
     async def run(self, listener: SourceListener) -> None:
         self._listener = listener
@@ -112,8 +99,8 @@ class McpSource:
                 attempt = 0
             pause = upstream_reconnect_delay_s(attempt)
             attempt += 1
-            self._reconnect_at = time.monotonic() + pause
-            listener.report_problem(f"source {self._name}: {self._problem}")
+            self._link.reconnect_at = time.monotonic() + pause
+            listener.report_problem(f"source {self._name}: {self._link.problem}")
             self._wake.clear()
             with suppress(TimeoutError):
                 async with asyncio.timeout(pause):
@@ -129,10 +116,10 @@ class McpSource:
                 ready_at = time.monotonic()
                 await self._serve(session, listed, listener)
         except Exception as error:  # noqa: BLE001 - whatever the SDK or the server does, reconnect
-            self._problem = self._secrets.redact_text(unavailable_reason(error))
-            self._failed_attempts += ready_at is None
+            self._link.problem = self._secrets.redact_text(unavailable_reason(error))
+            self._link.failed_attempts += ready_at is None
         finally:
-            self._session = None
+            self._link.session = None
         return 0.0 if ready_at is None else time.monotonic() - ready_at
 
     def refresh(self) -> None:
@@ -140,7 +127,7 @@ class McpSource:
 
     def look_again(self) -> None:
         """Lists the tools again soon, unless that was done in the last seconds: a client is listing them."""
-        if self._session is not None and time.monotonic() >= self._listed_at + LOOK_AGAIN_S:
+        if self._link.session is not None and time.monotonic() >= self._listed_at + LOOK_AGAIN_S:
             self._wake.set()
 
     async def close(self) -> None:
@@ -258,7 +245,7 @@ class McpSource:
                 await self._list_again(session, listener)
                 await self._list_content(requests, session, listener)
         finally:
-            self._session = None
+            self._link.session = None
             tasks = [task for task in (listening, following) if task is not None]
             for task in tasks:
                 task.cancel()
@@ -295,9 +282,9 @@ class McpSource:
             UpstreamUnavailableError: the session has ended.
         """
         if session.ended.is_set():
-            self._problem = "its program has ended" if self._settings.runs_program else "it closed the connection"
+            self._link.problem = "its program has ended" if self._settings.runs_program else "it closed the connection"
             await session.wait_idle(_SETTLE_S)  # running calls are about to fail for the same reason
-            raise UpstreamUnavailableError(self._problem)
+            raise UpstreamUnavailableError(self._link.problem)
         busy = session.busy
         try:
             async with asyncio.timeout(self._settings.start_timeout_s):
@@ -323,7 +310,7 @@ class McpSource:
         may be another one than before.
         """
         await self._catalog.update(listing)
-        self._session = session
+        self._link.session = session
         self._publish(listener)  # no await since the update: another source could take the free names
         await self._catalog.save()
 
@@ -333,146 +320,14 @@ class McpSource:
 
     def _tools(self) -> list[Tool]:
         auth = self._settings.auth
-        return self._catalog.latest.tools(self.call, self._settings.timeout_s, () if auth is None else auth.credentials)
-
-    async def call(self, tool: str, arguments: dict[str, Any], context: ToolContext) -> ToolOutput | str:
-        """Calls the server's tool of this name and returns its answer.
-
-        Raises:
-            CallError: the server's error, or the reason why it could not be called.
-        """
-        questions = self._questions_of(context)
-        with questions.named_in_error():
-            return await self._call(tool, arguments, context, questions)
-
-    def _questions_of(self, context: ToolContext) -> CallQuestions:
-        """The questions of the server during one call."""
-        settings = self._settings
-        return CallQuestions(self._name, settings.sampling, context, self._secrets.redact, settings.sampling_budget)
-
-    async def _call(
-        self, tool: str, arguments: dict[str, Any], context: ToolContext, questions: CallQuestions
-    ) -> ToolOutput | str:
-        if self._caller_sessions is not None:
-            return await self._call_as_caller(self._caller_sessions, tool, arguments, context, questions)
-        session = self._session
-        if session is None or session.ended.is_set():
-            raise unavailable(self._name, self._problem, self._reconnect_at - time.monotonic())
-        self._catalog.refuse_withheld(tool)  # the published tool may be older than the session
-        try:
-            try:
-                result = await self._call_session(session, tool, arguments, context, questions)
-            except CallError as error:
-                # If the server has forgotten the session, it has not executed the call: repeat it in the next session.
-                next_session = await self._next_session(session, context) if error.executed == "no" else None
-                if next_session is None:
-                    raise
-                self._catalog.refuse_withheld(tool)
-                result = await self._call_session(next_session, tool, arguments, context, questions)
-        except CallError as error:
-            error.message, error.details = self._secrets.redact_text(error.message), self._secrets.redact(error.details)
-            raise
-        return self._answer(result, self._secrets.redact)
-
-    async def _call_as_caller(
-        self,
-        sessions: CallerSessions,
-        tool: str,
-        arguments: dict[str, Any],
-        context: ToolContext,
-        questions: CallQuestions,
-    ) -> ToolOutput | str:
-        open_session = await self._opening()
-        report, seconds = self._report(context), self._seconds_left(context)
-        result, mask = await sessions.call(open_session, tool, arguments, context, seconds, report, questions)
-        return self._answer(result, mask.value)
-
-    def _answer(self, result: "UpstreamResult", redact: Callable[[Any], Any]) -> ToolOutput | str:
-        """Returns a result without secrets.
-
-        Raises:
-            CallError: the tool failed.
-        """
-        parts = redact(result.content), redact(result.structured), redact(result.meta)
-        if result.failed:
-            raise failure(self._name, *parts)
-        return server_answer(*parts)
-
-    async def _call_session(
-        self,
-        session: "UpstreamSession",
-        tool: str,
-        arguments: dict[str, Any],
-        context: ToolContext,
-        questions: CallQuestions,
-    ) -> "UpstreamResult":
-        return await session.call(tool, arguments, self._seconds_left(context), self._report(context), questions)
+        return self._catalog.latest.tools(
+            self._calls.call, self._settings.timeout_s, () if auth is None else auth.credentials
+        )
 
     @property
     def offered(self) -> ContentSource:
         """Its resources and prompts."""
         return self._content
-
-    async def _ask(self, ask: ContentQuestion, context: ToolContext) -> dict[str, Any]:
-        """The answer to a question about resources or prompts, without the source's secrets."""
-        questions = self._questions_of(context)
-        with questions.named_in_error():
-            return await self._ask_session(ask, context, questions)
-
-    async def _ask_session(
-        self, ask: ContentQuestion, context: ToolContext, questions: CallQuestions
-    ) -> dict[str, Any]:
-        seconds = self._seconds_left(context)
-        if self._caller_sessions is not None:
-            opening = await self._opening()
-            answer, mask = await self._caller_sessions.ask(opening, ask, context, seconds, questions)
-            return {name: mask.value(value) for name, value in answer.items()}
-        session = self._session
-        if session is None or session.ended.is_set():
-            raise unavailable(self._name, self._problem, self._reconnect_at - time.monotonic())
-        try:
-            answer = await ask(new_content_requests(self._name, session, self._events, questions), seconds)
-        except CallError as error:
-            error.message, error.details = self._secrets.redact_text(error.message), self._secrets.redact(error.details)
-            raise
-        return {name: self._secrets.redact(value) for name, value in answer.items()}
-
-    async def _opening(self) -> OpenSession:
-        try:
-            return await asyncio.to_thread(session_opener)
-        except UpstreamUnavailableError as error:
-            raise not_connected(self._name, str(error)) from None
-
-    def _report(self, context: ToolContext) -> Callable[[str, float, float | None], float]:
-        """Returns what passes on progress, which extends the call's deadline, and returns the time that is left."""
-
-        def report(message: str, done: float, total: float | None) -> float:
-            text = one_line(self._secrets.redact_text(message), _PROGRESS_CHARS)
-            context.progress(text or f"{self._name} is working", done, total)
-            context.extend_deadline(self._settings.timeout_s)
-            return context.remaining() - _MARGIN_S
-
-        return report
-
-    def _seconds_left(self, context: ToolContext) -> float:
-        seconds = context.remaining() - _MARGIN_S
-        if seconds <= 0:
-            raise CallTimeoutError(f"The deadline passed before {self._name} could be called.", executed="no")
-        return seconds
-
-    async def _next_session(self, ended: "UpstreamSession", context: ToolContext) -> "UpstreamSession | None":
-        """Returns the session that replaces ``ended``; None if ``ended`` is still open, or no new one opens in time."""
-        if not ended.ended.is_set():
-            return None
-        failed_attempts = self._failed_attempts
-        async with context.without_permit():
-            while (  # noqa: ASYNC110 - rare; an event would be one more state to maintain
-                self._session in {None, ended}
-                and self._failed_attempts == failed_attempts
-                and context.remaining() > _MARGIN_S
-            ):
-                await asyncio.sleep(_POLL_S)
-        return None if self._session is ended else self._session
 
 
 def upstream_reconnect_delay_s(attempt: int) -> float:

@@ -243,7 +243,7 @@ async def test_a_client_that_lists_tools_makes_the_source_look_again(
     """A change that the server does not announce is noticed then; not more often than every few seconds."""
     listener = await opened(command=configure_server())
     source = listener.source
-    await listener.until(lambda: source._session is not None)
+    await listener.until(lambda: source._link.session is not None)
     source._wake.clear()
     source._listed_at = time.monotonic() - mcp_source.LOOK_AGAIN_S - 1
     source.look_again()
