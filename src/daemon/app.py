@@ -96,7 +96,9 @@ class Daemon:
         hide(mask_of(binder.values))
         self.publisher = CatalogPublisher(
             binder,
-            registry=lambda: self._installed_tools.with_more([*self._made_tools(), *self.sources.tools]),
+            registry=lambda: self._installed_tools.with_more(
+                [*self._made_tools(), *self.sources.tools], self.sources.instructions
+            ),
             make_catalog=lambda registry: settings_mapping.tool_catalog(self.settings, registry),
             current=lambda: self.router.catalog,
             replace=self.replace_catalog,

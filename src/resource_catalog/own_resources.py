@@ -1,4 +1,5 @@
-"""The daemon's own resources: results in files, conversations, workspace files, and its tools and models.
+"""The daemon's own resources: results in files, conversations, workspace files, its tools and models, and what sources
+tell models.
 
 Each is shown only to callers whose toolset has a tool that reads the same data.
 """
@@ -14,7 +15,7 @@ from ..protocol.error_codes import InvalidArgumentsError, NotFoundError, ResultT
 from ..protocol.image_types import image_type
 from ..protocol.tool_call import Principal
 from ..sources import Entry
-from ..tools import DaemonView, FileAccess, RetainedFile, ToolsetView
+from ..tools import SOURCE_INSTRUCTIONS, DaemonView, FileAccess, RetainedFile, ToolsetView
 
 MAX_LISTED: Final = 200
 """The most results, and the most conversations, in a listing, the newest first; others can still be read by URI."""
@@ -92,7 +93,7 @@ class OwnResources:
         return "<OwnResources>"
 
     async def entries(self, view: ToolsetView, principal: Principal, files: FileAccess) -> list[Entry]:
-        """The resources of a caller: its workspace directories, its newest results and conversations."""
+        """The resources of a caller: workspace directories, newest results and conversations, and what sources say."""
         listed: list[Entry] = []
         if _FILE_READER in view.tools:
             listed += [
@@ -112,6 +113,11 @@ class OwnResources:
                 | {"mimeType": _JSON}
                 for item in await self._conversations.newest(principal, MAX_LISTED)
             ]
+        listed += [
+            _entry(f"{SOURCE_INSTRUCTIONS}{source}", f"instructions of {source}", "What this source tells models.")
+            | {"mimeType": "text/plain"}
+            for source in view.source_instructions
+        ]
         return listed
 
     def templates(self, view: ToolsetView) -> list[Entry]:
@@ -140,6 +146,8 @@ class OwnResources:
         key = unquote(uri.partition("://")[2].partition("/")[2])
         if uri.startswith(TOOLS) and key in view.tools:
             return _text(uri, _JSON, msgspec.json.format(msgspec.json.encode(view.tools[key].info)).decode())
+        if uri.startswith(SOURCE_INSTRUCTIONS) and key in view.source_instructions:
+            return _text(uri, "text/plain", view.source_instructions[key])
         if uri.startswith(MODELS) and _MODEL_READER in view.tools:
             model = self._daemon().catalog.resolve(key)
             return _text(uri, _JSON, msgspec.json.format(msgspec.json.encode(model)).decode())

@@ -29,15 +29,8 @@ class OwnedResource(NamedTuple):
 
 
 def visible_sources(sources: Mapping[str, ContentSource], view: ToolsetView) -> dict[str, ContentSource]:
-    """Returns the sources whose resources and prompts a toolset has: those from which it has a tool, and those without
-    tools whose names it contains.
-    """
-    with_tools = {tool.source for tool in view.tools.values()}
-    return {
-        name: source
-        for name, source in sources.items()
-        if name in with_tools or (name not in view.sources_with_tools and view.toolset.contains(name))
-    }
+    """Returns the sources whose resources and prompts a toolset has."""
+    return {name: source for name, source in sources.items() if view.has_source(name)}
 
 
 def qualified(source: str, uri: str) -> str:

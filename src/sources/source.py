@@ -121,11 +121,14 @@ class Source(Protocol):
         ...
 
 
+QuarantinedKind = Literal["tool", "prompt", "instructions"]
+
+
 @dataclass(frozen=True, slots=True)
 class QuarantinedVersion:
-    """A version of a tool or prompt that waits for the operator's approval."""
+    """A version of a tool or prompt, or of a server's instructions, that waits for the operator's approval."""
 
-    kind: Literal["tool", "prompt"]
+    kind: QuarantinedKind
     name: str
     """As its server names it."""
     reason: str
@@ -158,6 +161,16 @@ class Quarantine(Protocol):
         Raises:
             PinError: the pins cannot be written.
         """
+        ...
+
+
+@runtime_checkable
+class InstructsModels(Protocol):
+    """A source that tells models how to use its tools."""
+
+    @property
+    def instructions(self) -> str:
+        """Its text, as the operator approved it; empty if there is none. Lines of printable characters."""
         ...
 
 

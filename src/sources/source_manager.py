@@ -10,7 +10,7 @@ import structlog
 from ..protocol.name_suggestions import close_names, did_you_mean
 from ..tools import Tool
 from .cached_tools import with_cache
-from .source import LooksAgain, Quarantine, QuarantinedVersion, Source, SourceNote
+from .source import InstructsModels, LooksAgain, Quarantine, QuarantinedVersion, Source, SourceNote
 from .source_content import ContentSource, OffersContent
 from .source_secrets import unavailable_secrets
 from .source_settings import CachedSettings, SourceSettings
@@ -149,6 +149,16 @@ class SourceManager:
         return {name: source.offered for name, source in active.items() if isinstance(source, OffersContent)}
 
     @property
+    def instructions(self) -> dict[str, str]:
+        """What the sources tell models, in configured order."""
+        texts = {}
+        for name, managed in self._active.items():
+            source: object = managed.source
+            if isinstance(source, InstructsModels) and (text := source.instructions):
+                texts[name] = text
+        return texts
+
+    @property
     def problems(self) -> list[str]:
         """The current problems, one sentence per source."""
         sources = [*self._active.values(), *self._pending.values()]
@@ -214,7 +224,7 @@ class SourceManager:
                 source.look_again()
 
     def waiting(self, name: str) -> Sequence[QuarantinedVersion]:
-        """The versions of a source's tools and prompts that wait for approval."""
+        """The versions of a source's tools, prompts and instructions that wait for approval."""
         source: object = self._active[name].source if name in self._active else None
         return source.waiting if isinstance(source, Quarantine) else ()
 

@@ -3,11 +3,11 @@
 from collections.abc import Awaitable, Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from ..protocol.user_credential import CredentialField
 from ..tools import JsonSchema, Tool, ToolContext, ToolOutput
-from .source import QuarantinedVersion, SourceNote
+from .source import QuarantinedKind, QuarantinedVersion, SourceNote
 from .tool_naming import ToolNaming
 from .tool_pins import PinComparison, Pins, assign_names, compare_listing, quarantine_reasons
 from .upstream_definition import UpstreamDefinition, UpstreamListing, definition_diff
@@ -68,7 +68,7 @@ class UpstreamCatalog:
             comparison.definition.name for comparison in self.comparisons if comparison.quarantine_reason is not None
         )
 
-    def waiting(self, kind: Literal["tool", "prompt"]) -> list[QuarantinedVersion]:
+    def waiting(self, kind: QuarantinedKind) -> list[QuarantinedVersion]:
         """Returns the versions that wait for approval."""
         versions = []
         for comparison in self.comparisons:

@@ -42,7 +42,7 @@ from .bound_arguments import BoundValue, ToolBinder, mask_of, read_values
 from .builtin.sim_effect import EFFECT_LOG, simulated_tools
 from .builtin.workflow import workflows_in
 from .call_info import SHOWN_ID_CHARS, CallInfo, CallState, unknown_call
-from .client_instructions import instructions
+from .client_instructions import SOURCE_INSTRUCTIONS, instructions
 from .completions import (
     ANSWER_TOKENS,
     MAX_FALLBACKS,
@@ -121,6 +121,7 @@ __all__ = [
     "RESERVED_COLLECTIONS",
     "RESULT_FORMATS",
     "SHOWN_ID_CHARS",
+    "SOURCE_INSTRUCTIONS",
     "TOOL_NAME",
     "TOOL_THREAD",
     "AdaptedValues",

@@ -77,7 +77,8 @@ class ToolBinder:
                 tools.append(bound.tool)
                 used.update(bound.values)
         unused = [_unused(value) for order, value in enumerate(self.values) if order not in used]
-        return ToolRegistry(tools, [*registry.problems, *binding_errors, *unused]), binding_errors
+        problems = [*registry.problems, *binding_errors, *unused]
+        return ToolRegistry(tools, problems, registry.source_instructions), binding_errors
 
     def _bound(self, tool: Tool) -> "_BoundTool":
         properties = tool.info.input_schema.get("properties", {})

@@ -1,8 +1,9 @@
 """The instructions that clients get when they connect, and pass on to their model. Pure."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
+from ..protocol.terminal_text import one_line
 from .tool_catalog import ToolsetView
 
 MAX_BYTES: Final = 2047
@@ -10,17 +11,26 @@ MAX_BYTES: Final = 2047
 
 _LISTED_BYTES: Final = 400
 """The space for the names of listed tools, if most tools are not listed."""
+_SOURCES_BYTES: Final = 1000
+"""The space for what sources say: half of the text, so that a source cannot displace what the daemon says."""
+_MAX_SOURCES: Final = 5
+"""The most sources that are quoted; the others are named."""
+_NAMED_BYTES: Final = 200
+"""The space for the names of the others."""
+SOURCE_INSTRUCTIONS: Final = "toold://instructions/"
+"""The URI of the resource with all that a source says, before its name."""
 
 
 def instructions(view: ToolsetView, *, simulated: bool) -> str:
     """Describes the session's tools, how they are presented and how to use them, in at most ``MAX_BYTES``.
 
     The same text for every transport, and for the tool ``00_INIT``. ``simulated``: the simulator answers instead of
-    vendors.
+    vendors. What sources say is at the end, each on one line that begins with the source's name.
     """
     classic = view.toolset.presentation == "classic"
     opening = f"toold answers tool calls. This session has the toolset {view.toolset.name!r}: "
     sentences = [*_presented(view), *_advice(view, simulated=simulated)]
+    sentences += _of_sources(view.source_instructions)
     closing = "".join(f"\n{sentence}" for sentence in sentences)
     max_bytes = MAX_BYTES - len(opening.encode()) - len(closing.encode())
     if classic:
@@ -82,3 +92,27 @@ def _advice(view: ToolsetView, *, simulated: bool) -> Iterable[str]:
         yield "model is an id or alias of listmodels, or auto; omit it for the default."
     if simulated:
         yield "The models are SIMULATED here: a local simulator makes up their answers and says so."
+
+
+def _of_sources(texts: Mapping[str, str]) -> list[str]:
+    """What sources say, in ``_SOURCES_BYTES``, of which short texts leave their part to longer ones."""
+    lines = {
+        name: f"The source {name} says about its tools: {one_line(text, MAX_BYTES)}"
+        for name, text in list(texts.items())[:_MAX_SOURCES]
+    }
+    others = list(texts)[_MAX_SOURCES:]
+    named = f"What other sources say is in {SOURCE_INSTRUCTIONS}NAME: {', '.join(others)}"
+    ending = [_cut(named, _NAMED_BYTES)] if others else []
+    left = _SOURCES_BYTES - sum(len(line.encode()) for line in ending)
+    for number, name in enumerate(sorted(lines, key=lambda name: len(lines[name].encode()))):
+        lines[name] = _cut(lines[name], left // (len(lines) - number), f"… (see {SOURCE_INSTRUCTIONS}{name})")
+        left -= len(lines[name].encode())
+    return [*lines.values(), *ending]
+
+
+def _cut(line: str, max_bytes: int, ending: str = "…") -> str:
+    """The line, or its beginning and the ending."""
+    encoded = line.encode()
+    if len(encoded) <= max_bytes:
+        return line
+    return encoded[: max_bytes - len(ending.encode())].decode(errors="ignore") + ending

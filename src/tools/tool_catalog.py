@@ -43,6 +43,11 @@ class ToolsetView:
         """The tools that may be called, by name."""
         self.sources_with_tools = frozenset(tool.source for tool in registry.tools)
         """The sources of the tools of all toolsets."""
+        self._with_tools = frozenset(tool.source for tool in self.tools.values())
+        self.source_instructions = {
+            source: text for source, text in registry.source_instructions.items() if self.has_source(source)
+        }
+        """What the sources of these tools tell models."""
         self.infos: tuple[ToolInfo, ...] = tuple(
             tool.info for name, tool in self.tools.items() if toolset.lists(name) and (list_init or name != INIT_TOOL)
         )
@@ -54,6 +59,10 @@ class ToolsetView:
 
     def __repr__(self) -> str:
         return f"<ToolsetView of {len(self.tools)} tools, toolset {self.toolset.name}, rev {self.rev}>"
+
+    def has_source(self, source: str) -> bool:
+        """Whether the toolset has a tool of a source, or contains the name of a source that has no tools."""
+        return source in self._with_tools or (source not in self.sources_with_tools and self.toolset.contains(source))
 
     @property
     def is_indexed(self) -> bool:

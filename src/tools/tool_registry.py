@@ -1,6 +1,7 @@
 """All tools by name."""
 
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Final
 
 from ..protocol.error_codes import ToolNotFoundError
@@ -15,11 +16,18 @@ class ToolRegistry:
         ValueError: two tools have the same name.
     """
 
-    def __init__(self, tools: Iterable[Tool], problems: Iterable[str] = ()) -> None:
+    def __init__(
+        self,
+        tools: Iterable[Tool],
+        problems: Iterable[str] = (),
+        source_instructions: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         self.tools: tuple[Tool, ...] = tuple(sorted(tools, key=lambda tool: tool.name))
         """Sorted by name."""
         self.problems: tuple[str, ...] = tuple(problems)
         """A sentence for each external tool that was skipped, with the reason."""
+        self.source_instructions = source_instructions
+        """What sources tell models about their tools, by the sources' names, in configured order."""
         self._by_name = {tool.name: tool for tool in self.tools}
         self.former_names: Mapping[str, str] = {
             former: tool.name for tool in self.tools for former in tool.former_names if former not in self._by_name
@@ -39,11 +47,13 @@ class ToolRegistry:
         """Whether this tool object is one of them."""
         return self._by_name.get(tool.name) is tool
 
-    def with_more(self, tools: Iterable[Tool]) -> "ToolRegistry":
+    def with_more(
+        self, tools: Iterable[Tool], source_instructions: Mapping[str, str] = MappingProxyType({})
+    ) -> "ToolRegistry":
         """A registry that also has these tools, except those whose names are taken; ``problems`` lists them."""
         by_name = dict(self._by_name)
         problems = add_tools(by_name, tools)
-        return ToolRegistry(by_name.values(), [*self.problems, *problems])
+        return ToolRegistry(by_name.values(), [*self.problems, *problems], source_instructions)
 
     def get(self, name: str) -> Tool:
         """The tool with this name.

@@ -76,6 +76,7 @@ async def gateway(directory: Path) -> AsyncIterator[World]:
                 serving = asyncio.create_task(bridge.serve())
                 world = World(port, daemon, editor)
                 try:
+                    await editor.initialize()
                     yield world
                 finally:
                     await world.close()
@@ -145,6 +146,22 @@ async def test_stdio_is_equal(world: World) -> None:
     for name, arguments in CALLS:
         answer = await world.editor.ask("tools/call", name=name, arguments=arguments)
         assert error_free(answer["result"]) == error_free(await client.call(name, arguments))
+
+
+async def test_a_server_instructs_models(world: World) -> None:
+    """On each transport, with the server's name; the tool for models whose clients do not pass it on has it too."""
+    said = "The source rich says about its tools: Be gentle."
+    modern = await world.through("2026-07-28").result("server/discover")
+    older = await world.through("2025-11-25").result("initialize", {"protocolVersion": "2025-11-25"})
+    opening = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+    stdio = (await world.editor.ask("initialize", **opening))["result"]
+    shown = (await world.through("2026-07-28").call("00_INIT"))["content"][0]["text"]
+    for text in (modern["instructions"], older["instructions"], stdio["instructions"], shown):
+        assert said in text.splitlines()
+    read = await world.through("2025-11-25").result("resources/read", {"uri": "toold://instructions/rich"})
+    assert read["contents"] == [{"uri": "toold://instructions/rich", "mimeType": "text/plain", "text": "Be gentle."}]
+    listed = await world.through("2025-11-25").result("resources/list")
+    assert "toold://instructions/rich" in {entry["uri"] for entry in listed["resources"]}
 
 
 async def test_websocket_clients_get_the_blocks(world: World) -> None:

@@ -27,6 +27,7 @@ from .server_output import ServerLog
 from .upstream_calls import UpstreamCalls, UpstreamLink
 from .upstream_content import UpstreamContent, content_problem
 from .upstream_failures import UpstreamUnavailableError, unavailable_reason
+from .upstream_instructions import UpstreamInstructions
 from .upstream_secrets import UpstreamSecrets
 
 if TYPE_CHECKING:  # imports the SDK, which takes a second
@@ -48,7 +49,7 @@ _NO_EVENTS: Final = NoSourceEvents()
 
 
 class McpSource:
-    """Implements ``Source``, ``Quarantine`` and ``OffersContent``."""
+    """Implements ``Source``, ``Quarantine``, ``InstructsModels`` and ``OffersContent``."""
 
     def __init__(
         self,
@@ -69,6 +70,7 @@ class McpSource:
         self._secrets = UpstreamSecrets(settings, lambda: self._oauth.secrets)
         self._oauth = SourceOAuth(name, settings, desk or SignInDesk())
         self._events = events
+        self._instructions = UpstreamInstructions(name, pins)
         self._link = UpstreamLink()
         self._calls = UpstreamCalls(
             name, settings, self._link, self._catalog, self._secrets, self._network, self._oauth, events
@@ -136,16 +138,21 @@ class McpSource:
 
     @property
     def quarantined(self) -> tuple[str, ...]:
-        """The server's names of the quarantined tools and prompts."""
-        return (*self._catalog.latest.quarantined, *self._content.quarantined)
+        """The server's names of what is quarantined."""
+        return tuple(version.name for version in self.waiting)
 
     @property
     def waiting(self) -> list[QuarantinedVersion]:
-        """The versions of tools and prompts that wait for approval."""
-        return [*self._catalog.latest.waiting("tool"), *self._content.waiting]
+        """The versions of tools, prompts and instructions that wait for approval."""
+        return [*self._catalog.latest.waiting("tool"), *self._content.waiting, *self._instructions.waiting]
+
+    @property
+    def instructions(self) -> str:
+        return self._instructions.text
 
     def approve(self, tool: str, digest: str) -> tuple[str, ...]:
-        """Approves a version of a tool or prompt, by its served or upstream name; returns its upstream name.
+        """Approves a version of a tool or prompt, by its served or upstream name, or of the ``instructions``; returns
+        its upstream name.
 
         Raises:
             PinError: the pins cannot be written.
@@ -155,9 +162,10 @@ class McpSource:
             self._catalog.approve(selected)
             self._publish(self._listener)
         names = tuple(comparison.definition.name for comparison in selected)
-        if prompts := self._content.approve(tool, digest):
+        others = (*self._content.approve(tool, digest), *self._instructions.approve(tool, digest))
+        if others:
             self._publish_notes()
-        return (*names, *prompts)
+        return (*names, *others)
 
     async def check(self, listener: SourceListener) -> str:
         """Connects once and publishes the tools; returns the server's title.
@@ -168,6 +176,7 @@ class McpSource:
         try:
             await self._restore(listener)
             async with self._opened(lambda _: None) as (session, listing):
+                await self._instructions.update(session.instructions)
                 await self._catalog.update(listing)
                 self._publish(listener)
                 return one_line(session.title, 200)
@@ -181,6 +190,7 @@ class McpSource:
             UpstreamUnavailableError: the pins cannot be read.
         """
         try:
+            await self._instructions.restore()
             restored = await self._catalog.restore()
         except PinError as error:
             raise UpstreamUnavailableError(str(error)) from None
@@ -309,14 +319,17 @@ class McpSource:
         """Compares a listing with the pins, and publishes it. Calls use the session only from then on, since the server
         may be another one than before.
         """
+        await self._instructions.update(session.instructions)
         await self._catalog.update(listing)
         self._link.session = session
         self._publish(listener)  # no await since the update: another source could take the free names
         await self._catalog.save()
+        await self._instructions.save()
 
     def _publish(self, listener: SourceListener) -> None:
         self._listing_failed = False
-        listener.publish(self._tools(), (*self._catalog.latest.notes, *self._content.notes))
+        notes = (*self._catalog.latest.notes, *self._content.notes, *self._instructions.notes)
+        listener.publish(self._tools(), notes)
 
     def _tools(self) -> list[Tool]:
         auth = self._settings.auth

@@ -98,6 +98,11 @@ class UpstreamSession:
         return "" if info is None else info.title or info.name
 
     @property
+    def instructions(self) -> str | None:
+        """What the server tells models."""
+        return self._client.instructions
+
+    @property
     def capabilities(self) -> ServerCapabilities:
         """What the server declares."""
         return self._client.server_capabilities

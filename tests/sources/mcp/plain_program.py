@@ -129,6 +129,8 @@ def handle(message: dict[str, Any]) -> None:
             capabilities = {"tools": {"listChanged": True}}
             info = {"name": "plain", "version": "1"}
             result = {"protocolVersion": "2025-06-18", "capabilities": capabilities, "serverInfo": info}
+            if "instructions" in behaviour:
+                result["instructions"] = behaviour["instructions"]
             send(id=message["id"], result=result)
         case "tools/list":
             send(id=message["id"], result={"tools": tools()})

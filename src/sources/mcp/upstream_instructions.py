@@ -1,0 +1,92 @@
+"""The instructions of one server, pinned like its tools: they are text for a model."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from ...protocol.content_text import head_and_tail
+from ...protocol.terminal_text import terminal_safe
+from ..pinned_catalog import PinnedCatalog
+from ..source import QuarantinedVersion, SourceNote
+from ..upstream_definition import UpstreamDefinition, UpstreamListing
+
+INSTRUCTION_PINS: Final = ".instructions"
+"""Added to the source's name in the name of the pin file; no source's name has a dot."""
+INSTRUCTIONS: Final = "instructions"
+"""The name by which they are approved."""
+MAX_CHARS: Final = 16_384
+"""The rest is cut; a model reads far less."""
+
+
+class UpstreamInstructions:
+    """What a server tells models at the start of a session. A server without instructions has empty ones, so that later
+    ones are a change.
+    """
+
+    def __init__(self, source: str, pins: Path) -> None:
+        """``pins`` is the directory of the pin files."""
+        self._source = source
+        self._pinned = PinnedCatalog(source, pins, tuple, pin_file=f"{source}{INSTRUCTION_PINS}")
+
+    def __repr__(self) -> str:
+        return f"<UpstreamInstructions of {self._source}>"
+
+    @property
+    def text(self) -> str:
+        """The approved text, empty if there is none or it waits for approval."""
+        return "".join(
+            comparison.definition.description
+            for comparison in self._pinned.latest.comparisons
+            if comparison.quarantine_reason is None
+        )
+
+    @property
+    def notes(self) -> Sequence[SourceNote]:
+        """The note about quarantined instructions."""
+        return [
+            SourceNote("quarantined", version.name, version.reason, version.diff, version.digest[:12])
+            for version in self.waiting
+        ]
+
+    @property
+    def waiting(self) -> list[QuarantinedVersion]:
+        """The version that waits for approval."""
+        return self._pinned.latest.waiting(INSTRUCTIONS)
+
+    def approve(self, name: str, digest: str) -> tuple[str, ...]:
+        """Approves a version of them; returns their name.
+
+        Raises:
+            PinError: the pins cannot be written.
+        """
+        selected = self._pinned.latest.select_quarantined(name, digest)
+        if selected:
+            self._pinned.approve(selected)
+        return tuple(comparison.definition.name for comparison in selected)
+
+    async def restore(self) -> None:
+        """Takes the approved text until the server has answered.
+
+        Raises:
+            PinError: the pins cannot be read.
+        """
+        if not self._pinned.restored:
+            await self._pinned.restore()
+
+    async def update(self, text: str | None) -> None:
+        """Compares the server's text with the pinned one; ``save`` pins the first.
+
+        Raises:
+            PinError: the pins cannot be read.
+        """
+        await self.restore()
+        cleaned = head_and_tail(terminal_safe(text or "", keep="\n").strip(), MAX_CHARS)
+        await self._pinned.update(UpstreamListing([UpstreamDefinition(INSTRUCTIONS, cleaned)]))
+
+    async def save(self) -> None:
+        """Pins the first text.
+
+        Raises:
+            PinError: the pins cannot be written.
+        """
+        await self._pinned.save()
