@@ -71,7 +71,7 @@ def open_dashboard(
     ports = DashboardPorts(
         calls=CallData(router, view, actions),
         router=router,
-        cost=CostData(view, router, parts.agents.records),
+        cost=CostData(view, router),
         agents=AgentData(router, lambda: parts.agents.agents, parts.agents.records),
         daemon=DaemonData(router, view, parts.operations, parts.settings, actions, sessions.__len__),
         sources=SourceData(parts.sources, parts.operations, parts.sign_ins, router, actions),

@@ -11,12 +11,14 @@ from .store_rows import CallRow
 
 
 class DailyUsage(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """The spending of one principal, tool and model on one day. Its fields are the columns of ``day_spent``."""
+    """The spending of one principal, tool, agent and model on one day. Its fields are the columns of ``day_spent``."""
 
     day: str
     """``YYYY-MM-DD`` in UTC; a call belongs to the day on which it ended."""
     principal: str
     tool: str
+    agent: str = ""
+    """The outermost agent of the call, whose run spent it; empty if none, or if the day is older than this column."""
     provider: str
     model: str
     """The catalog's id."""
@@ -38,13 +40,14 @@ def day_of(at: float) -> str:
     return dt.datetime.fromtimestamp(at, dt.UTC).date().isoformat()
 
 
-def by_day(row: CallRow, usage_by_model: Iterable[ModelUsage], at: float) -> list[DailyUsage]:
-    """Returns what a call that ended at a Unix time adds to the sums, by model."""
+def by_day(row: CallRow, usage_by_model: Iterable[ModelUsage], at: float, agent: str = "") -> list[DailyUsage]:
+    """Returns what a call that ended at a Unix time adds to the sums, by model; ``agent``: ``CallEnd.agent``."""
     return [
         DailyUsage(
             day=day_of(at),
             principal=row.principal,
             tool=row.tool,
+            agent=agent,
             provider=part.provider,
             model=part.model,
             simulated=row.simulated,

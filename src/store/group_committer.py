@@ -108,7 +108,7 @@ class GroupCommitter(abc.ABC):
                 item.row = audit_values(row, self._reduced(row))
                 self.described_bytes += row.arguments_bytes
         if isinstance(item.entry, CallEnd):
-            item.daily_usage = by_day(item.entry.row, item.entry.usage_by_model, item.entry.at)
+            item.daily_usage = by_day(item.entry.row, item.entry.usage_by_model, item.entry.at, item.entry.agent)
         if item.entry is not None:
             item.entry = self._by_store_clock(item.entry)
         return item

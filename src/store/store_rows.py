@@ -252,6 +252,8 @@ class CallEnd(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     row: CallRow
     usage_by_model: tuple[ModelUsage, ...] = ()
     """The usage of its completions, by model."""
+    agent: str = ""
+    """The outermost agent among the call and its parents; empty if none."""
     unstarted: "UnstartedCall | None" = None
     """Set if the call ended before its tool started, so that the journal may have no ``CallStart`` of it."""
     run: str | None = None

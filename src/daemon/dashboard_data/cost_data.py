@@ -3,10 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ...protocol.agent_record import MAX_LISTED_RUNS, AgentRunSummary
 from ...protocol.error_codes import ServiceUnavailableError
 from ...store import DailyUsage, StoreError
-from ...tools import AgentRecords
 from ..dispatch import Router
 from ..observability.daemon_view import LiveDaemonView
 from ..transports.dashboard import Viewer
@@ -15,19 +13,15 @@ from ..transports.dashboard import Viewer
 class CostData:
     """Reads what was spent, and the budgets."""
 
-    def __init__(self, view: LiveDaemonView, router: Router, records: AgentRecords) -> None:
+    def __init__(self, view: LiveDaemonView, router: Router) -> None:
         self._view = view
         self._router = router
-        self._records = records
 
     async def usage(self, day: str, sees: str | None) -> Sequence[DailyUsage]:
         try:
             return await self._view.store.audit.usage_since(day, sees)
         except StoreError as error:
             raise ServiceUnavailableError(f"The audit cannot be read ({error.reason}); try again later.") from None
-
-    async def agent_runs(self, viewer: Viewer) -> Sequence[AgentRunSummary]:
-        return await self._records.runs(viewer.principal, agent=None, states=(), limit=MAX_LISTED_RUNS)
 
     def budgets(self, viewer: Viewer) -> Mapping[str, Mapping[str, Any]]:
         principals = self._router.principal_budgets()

@@ -252,6 +252,7 @@ class StoreJournal:
             at=time.time(),
             row=self._recorder.row(call, result, size),
             usage_by_model=call.meter.usage_by_model,
+            agent=_outermost_agent(call) if call.meter.by_model else "",
             run=run,
             stopped_by=_stopped_by(result) if run is not None and call.tool.agent else None,
         )
@@ -262,6 +263,15 @@ class StoreJournal:
         except StoreError as error:
             message = f"Sessions cannot be read at present ({error.reason}); try again later."
             raise ServiceUnavailableError.content_free(message, executed="no") from error
+
+
+def _outermost_agent(call: RunningCall) -> str:
+    found, current = "", call
+    while True:
+        found = current.tool.name if current.tool.agent else found
+        if current.parent is None:
+            return found
+        current = current.parent
 
 
 async def _stored_result(call: RunningCall, result: ToolResult, answer: bytes) -> bytes | None:

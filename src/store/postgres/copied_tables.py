@@ -58,8 +58,8 @@ COPIED_TABLES: Final = (
     ),
     _table(
         "day_spent",
-        "day principal tool provider model simulated currency completions input_tokens output_tokens cached_tokens "
-        "cost estimated",
+        "day principal tool agent provider model simulated currency completions input_tokens output_tokens "
+        "cached_tokens cost estimated",
         chained=True,
     ),
     _table("conversation", "id principal started_at used_at bytes state last_number copied"),

@@ -334,6 +334,7 @@ CREATE TABLE day_spent (
     day           text COLLATE "C" NOT NULL,                -- YYYY-MM-DD in UTC, of the call's end
     principal     text COLLATE "C" NOT NULL,
     tool          text COLLATE "C" NOT NULL,
+    agent         text COLLATE "C" NOT NULL,                -- the outermost agent of the call; '' if none
     provider      text COLLATE "C" NOT NULL,
     model         text COLLATE "C" NOT NULL,                -- the catalog's id
     simulated     boolean NOT NULL,
@@ -344,7 +345,7 @@ CREATE TABLE day_spent (
     cached_tokens bigint NOT NULL,              -- part of input_tokens
     cost          double precision NOT NULL,
     estimated     bigint NOT NULL,              -- calls of which some token counts are estimates
-    PRIMARY KEY (chain, day, principal, tool, provider, model, simulated, currency)
+    PRIMARY KEY (chain, day, principal, tool, agent, provider, model, simulated, currency)
 );
 
 CREATE INDEX day_spent_day ON day_spent (day);

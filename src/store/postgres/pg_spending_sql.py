@@ -15,7 +15,7 @@ from .pg_values import pg_text, text_of
 Connection = psycopg.Connection[tuple[Any, ...]]
 
 _COLUMNS: Final = DailyUsage.__struct_fields__
-_KEY: Final = ("day", "principal", "tool", "provider", "model", "simulated", "currency")
+_KEY: Final = ("day", "principal", "tool", "agent", "provider", "model", "simulated", "currency")
 _SUMMED: Final = [name for name in _COLUMNS if name not in _KEY]
 
 _ADD: Final = f"""
@@ -41,7 +41,7 @@ def since(connection: Connection, day: str, principal: str | None = None) -> lis
     rows = connection.execute(
         f"SELECT {columns} FROM day_spent "
         "WHERE day >= %(day)s AND (%(principal)s::text IS NULL OR principal = %(principal)s) "
-        f"GROUP BY {', '.join(_KEY)} ORDER BY day DESC, principal, tool, provider, model",
+        f"GROUP BY {', '.join(_KEY)} ORDER BY day DESC, principal, tool, agent, provider, model",
         {"day": pg_text(day), "principal": None if principal is None else pg_text(principal)},
     )
     return [_daily_usage(columns) for columns in rows]

@@ -33,7 +33,7 @@ def since(connection: sqlite3.Connection, day: str, principal: str | None = None
     """Returns the sums since a day, newest day first, of all principals or of one."""
     rows = connection.execute(
         f"SELECT {', '.join(_COLUMNS)} FROM day_spent "  # noqa: S608 - our own names
-        "WHERE day >= ?1 AND (?2 IS NULL OR principal = ?2) ORDER BY day DESC, principal, tool, provider, model",
+        "WHERE day >= ?1 AND (?2 IS NULL OR principal = ?2) ORDER BY day DESC, principal, tool, agent, provider, model",
         (day, principal),
     )
     return [_daily_usage(columns) for columns in rows]

@@ -233,6 +233,22 @@ async def test_jobs_are_found_by_what_they_work_on(store: Store, call: Calls) ->
     assert await store.journal.jobs("bob", ["deep"], limit=5) == []
 
 
+async def test_what_agents_spent_by_day(store: Store, call: Calls) -> None:
+    """The sums of a day are separate by agent, and complete however many runs there were."""
+    used = ModelUsage("kimi", "k", 1, Usage(10, 5), Cost(0.5, "USD"))
+    for number in range(120):
+        agent = ("a", "b", "")[number % 3]
+        await store.journal.start(call.child(f"e0-{number}", "t1", "agent_turn"))
+        await store.journal.end(replace(call.child_ends(f"e0-{number}", "t1"), usage_by_model=(used,), agent=agent))
+    spent = {part.agent: part for part in await store.audit.usage_since(day_of(time.time() - 86_400))}
+    assert {agent: (part.completions, part.cost) for agent, part in spent.items()} == {
+        "": (40, 20.0),
+        "a": (40, 20.0),
+        "b": (40, 20.0),
+    }
+    assert await store.audit.usage_since("2000-01-01", "bob") == []
+
+
 async def test_what_a_run_spent(store: Store, call: Calls) -> None:
     """Its calls at any depth, and those of a call that resumed it; a tool's spending of a day has its descendants'."""
     for key in ("a", "b"):

@@ -133,6 +133,15 @@ def test_journal_of_schema_5_is_migrated(database: Path) -> None:
     assert schema_version(database.with_name("toold.db.v5.bak")) == 5
 
 
+def test_what_was_spent_before_schema_29_has_no_agent(database: Path) -> None:
+    """The sums of schema 28 keep their values."""
+    with closing(open_database(database, STEPS[:28])) as connection:
+        spent = ("2026-03-01", "ann", "chat", "kimi", "k", 0, "USD", 2, 10, 5, 1, 0.5, 0)
+        connection.execute("INSERT INTO day_spent VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", spent)
+    with closing(open_database(database)) as connection:
+        assert connection.execute("SELECT * FROM day_spent").fetchall() == [(*spent[:3], "", *spent[3:])]
+
+
 def test_renamed_fields_of_stored_results_are_migrated(database: Path) -> None:
     """A result stored before the fields were renamed has the new names, and no other result changes."""
     old = {

@@ -7,7 +7,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from ....store import day_of
-from .cost_view import PERIODS, agent_rows, budget_rows, cost_view, days_of
+from .cost_view import PERIODS, budget_rows, cost_view, days_of
 from .dashboard_port import CostPort, Viewer
 from .page_answers import PageAnswers
 from .page_guard import PageGuard
@@ -30,7 +30,6 @@ class CostPages:
         now = time.time()
         first = now - (days - 1) * _DAY_S
         usage = await self._data.usage(day_of(first), viewer.sees)
-        runs = await self._data.agent_runs(viewer)
         return self._answers.page(
             "cost",
             viewer,
@@ -38,6 +37,5 @@ class CostPages:
             period=days,
             periods=PERIODS,
             budgets=budget_rows(self._data.budgets(viewer)),
-            agents=agent_rows(runs, first - first % _DAY_S),
             **cost_view(usage, day_of(now), days),
         )

@@ -5,14 +5,15 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from ....protocol.agent_record import AgentRunSummary
 from ....store import DailyUsage
 
-PERIODS: Final = ((7, "7 days"), (30, "30 days"), (90, "90 days"), (365, "a year"))
+PERIODS: Final = ((7, "7 days"), (30, "30 days"), (90, "90 days"), (365, "365 days"))
 """Days, with today, and what the form says."""
 WIDTH, HEIGHT = 1000, 160
 """The units of the chart."""
 SHOWN_ROWS: Final = 100
+_TURNS: Final = frozenset({"agent_turn", "agent_summary"})
+"""The hidden tools with which a run of an agent asks models."""
 
 
 def days_of(text: str) -> int:
@@ -31,29 +32,23 @@ def cost_view(usage: Sequence[DailyUsage], today: str, days: int) -> dict[str, A
     ]
     keys: dict[str, Callable[[DailyUsage], str]] = {
         "model": lambda part: f"{part.provider} {part.model}{' (simulated)' if part.simulated else ''}",
-        "tool": lambda part: part.tool,
+        "tool": _tool,
         "principal": lambda part: part.principal,
     }
+    of_agents = [part for part in usage if part.agent]
     return {
         "cards": [{"title": title, **_sums(parts)} for title, parts in cards],
         "charts": _charts(usage, listed),
-        "tables": {name: _table(usage, key) for name, key in keys.items()},
+        "tables": {
+            **{name: _table(usage, key) for name, key in keys.items()},
+            "agent": _table(of_agents, lambda part: part.agent),
+        },
     }
 
 
-def agent_rows(runs: Iterable[AgentRunSummary], since: float) -> list[dict[str, Any]]:
-    """What the runs of each agent spent that began since a Unix time."""
-    rows: dict[str, dict[str, Any]] = {}
-    for run in runs:
-        if run.started_at < since:
-            continue
-        row = rows.setdefault(run.agent, {"name": run.agent, "runs": 0, "input": 0, "output": 0, "cost": {}})
-        row["runs"] += 1
-        row["input"] += run.input_tokens
-        row["output"] += run.output_tokens
-        for currency, amount in run.cost.items():
-            row["cost"][currency] = row["cost"].get(currency, 0.0) + amount
-    return _with_shares(list(rows.values()))
+def _tool(part: DailyUsage) -> str:
+    """The tool that asked the model; the agent, if its run did so without a tool."""
+    return part.agent or part.tool if part.tool in _TURNS else part.tool
 
 
 def budget_rows(budgets: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:

@@ -91,9 +91,6 @@ class CostPort(Protocol):
     async def usage(self, day: str, sees: str | None) -> Sequence[DailyUsage]:
         """The sums since a day (``YYYY-MM-DD``, UTC)."""
 
-    async def agent_runs(self, viewer: Viewer) -> Sequence[AgentRunSummary]:
-        """The last runs of agents, at most ``MAX_LISTED_RUNS``."""
-
     def budgets(self, viewer: Viewer) -> Mapping[str, Mapping[str, Any]]:
         """The budgets that the viewer's calls count against, by owner (``Budget.state``)."""
 

@@ -83,6 +83,23 @@ async def test_an_agent_is_a_graph_with_roles(operator: Browser) -> None:
     assert (await operator.http.get("/ui/agents/none")).status_code == 404
 
 
+async def test_what_a_run_spends_counts_for_its_agent(daemon: Daemon, operator: Browser) -> None:
+    """The page Cost has the turns of its roles by agent, and not under the name of the hidden tool that asks models."""
+    async with MCPWebSocketClient(daemon.address().url, token=TOKEN) as client:
+        await client.call("team", {"prompt": "Write."})
+        await client.call("chat", {"prompt": "Write."})
+    await daemon.store.flush()
+    spent = await daemon.store.audit.usage_since("2000-01-01")
+    assert {(part.tool, part.agent, part.completions) for part in spent if part.agent == "team"} == {
+        ("agent_turn", "team", 2)
+    }
+    page = await operator.page("/ui/cost")
+    by_agent = page.partition("By agent</h2>")[2]
+    assert '<th scope="row">team</th><td class="number">2</td>' in by_agent
+    assert "chat" not in by_agent
+    assert "agent_turn" not in page
+
+
 async def test_arguments_are_edited_and_approved(daemon: Daemon, operator: Browser) -> None:
     """The request has its arguments; the call runs with those of the person, and the run is shown turn by turn."""
     call_id = await paused(daemon, script(calls(("echo", {"value": "mine"})), "done now"))

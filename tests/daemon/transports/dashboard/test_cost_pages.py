@@ -27,7 +27,7 @@ async def test_unknown_periods_show_thirty_days(browser: Browser) -> None:
     """A wrong value of the form does not fail the page."""
     page = await browser.page(f"/ui/cost?days={'9' * 5000}")
     assert "Last 30 days" in page
-    assert "Last a year" in await browser.page("/ui/cost?days=365")
+    assert "Last 365 days" in await browser.page("/ui/cost?days=365")
 
 
 def completions(page: str) -> int:

@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from toold.daemon.transports.dashboard.cost_view import HEIGHT, WIDTH, agent_rows, budget_rows, cost_view, days_of
-from toold.protocol.agent_record import AgentRunSummary
+from toold.daemon.transports.dashboard.cost_view import HEIGHT, WIDTH, budget_rows, cost_view, days_of
 from toold.store import DailyUsage
 
 TODAY = "2026-03-02"
@@ -80,16 +79,17 @@ def test_what_is_left_of_budgets() -> None:
     assert budget_rows({"all calls": {"budget": {}, "spent": {}, "reserved": {}, "resets_at": 0}}) == []
 
 
-def test_the_runs_of_agents_are_summed_within_the_period() -> None:
-    """An older run does not count."""
-
-    def run(agent: str, at: float, cost: float) -> AgentRunSummary:
-        return AgentRunSummary(
-            run_id="r", call_id="r", agent=agent, principal="local", state="finished", started_at=at, cost={"USD": cost}
-        )
-
-    rows = agent_rows([run("a", 10, 1.0), run("b", 10, 2.0), run("a", 12, 2.5), run("a", 1, 99.0)], 5)
-    assert [(row["name"], row["runs"], row["cost"]["USD"]) for row in rows] == [("a", 2, 3.5), ("b", 1, 2.0)]
+def test_what_agents_spent() -> None:
+    """All that their runs spent, also by tools that they called. A model that no tool asked counts for the agent."""
+    parts = [
+        usage(tool="agent_turn", agent="a", cost=1.0),
+        usage(tool="chat", agent="a", cost=2.0),
+        usage(tool="agent_turn", agent="b", cost=4.0),
+        usage(tool="chat", cost=8.0),
+    ]
+    tables = cost_view(parts, TODAY, 7)["tables"]
+    assert {row["name"]: row["cost"]["USD"] for row in tables["agent"]} == {"a": 3.0, "b": 4.0}
+    assert {row["name"]: row["cost"]["USD"] for row in tables["tool"]} == {"chat": 10.0, "b": 4.0, "a": 1.0}
 
 
 @pytest.mark.parametrize(("text", "days"), [("7", 7), ("365", 365), ("", 30), ("8", 30), ("x" * 9999, 30)])
