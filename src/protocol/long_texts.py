@@ -60,7 +60,10 @@ def with_encoded_texts(outputs: Sequence[ContentBlock]) -> Sequence[ContentBlock
     Raises:
         UnicodeEncodeError: a text has half of a surrogate pair.
     """
-    if all(not isinstance(block, TextContent) or len(block.text) <= PIECE_BYTES for block in outputs):
+    for block in outputs:
+        if isinstance(block, TextContent) and len(block.text) > PIECE_BYTES:
+            break
+    else:
         return outputs
     return [
         msgspec.structs.replace(block, text=msgspec.Raw(encode_text(block.text)))

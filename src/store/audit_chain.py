@@ -140,9 +140,11 @@ def canonical(values: Sequence[Any]) -> bytes:
     row = (
         call_id, microseconds(started_at), transport, principal, session_id, session_label, client, request_id, tool,
         outcome, message, executed, None if arguments is None else msgspec.Raw(canonical_json(arguments)),
-        arguments_bytes, result_bytes, _double(latency_ms), _double(queue_ms), _double(tool_ms), _double(provider_ms),
+        arguments_bytes, result_bytes,
+        # PostgreSQL returns -0.0 as 0.0.
+        float(latency_ms) + 0.0, float(queue_ms) + 0.0, float(tool_ms) + 0.0, float(provider_ms) + 0.0,
         provider, model, bool(simulated), input_tokens, output_tokens,
-        None if cost_amount is None else _double(cost_amount), cost_currency,
+        None if cost_amount is None else float(cost_amount) + 0.0, cost_currency,
     )  # fmt: skip
     encoded = _encode(row)
     return encoded if _NUL not in encoded else _encode([clean(value) for value in row])
@@ -177,10 +179,6 @@ def microseconds(unix_s: float) -> int:
     """Returns a time in microseconds, the resolution of PostgreSQL."""
     fraction, whole = math.modf(unix_s)
     return int(whole) * 1_000_000 + round(fraction * 1e6)
-
-
-def _double(number: float) -> float:
-    return float(number) + 0.0  # PostgreSQL returns -0.0 as 0.0
 
 
 def _number(text: str) -> int | decimal.Decimal:

@@ -2,7 +2,6 @@
 
 import concurrent.futures
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 import msgspec
@@ -144,8 +143,7 @@ Entry = (
 )
 
 
-@dataclass(slots=True, eq=False)
-class CommitItem:
+class CommitItem(msgspec.Struct, eq=False):
     """An entry, the rows made from it for the commit, and the future that awaits it."""
 
     entry: Entry | None

@@ -144,17 +144,20 @@ class Tool:
         object.__setattr__(tool, "cache_s", seconds)
         return tool
 
-    async def run(self, arguments: Any, context: ToolContext) -> Any:
+    def run(self, arguments: Any, context: ToolContext) -> Awaitable[Any]:
         """Run the tool with the arguments that ``bind`` returned.
 
         Raises:
             InvalidArgumentsError: large arguments do not match the schema; nothing was executed.
         """
-        if isinstance(self.arguments, JsonSchema) and self.arguments.takes_long(arguments):
-            await asyncio.to_thread(self.arguments.check, self.name, arguments)
-        if self.bound and isinstance(self.arguments, JsonSchema):
-            arguments = {**arguments, **self.bound}
-        return await self.function(arguments, context)
+        if isinstance(self.arguments, JsonSchema):
+            return self._run_with_schema(self.arguments, arguments, context)
+        return self.function(arguments, context)
+
+    async def _run_with_schema(self, schema: JsonSchema, arguments: dict[str, Any], context: ToolContext) -> Any:
+        if schema.takes_long(arguments):
+            await asyncio.to_thread(schema.check, self.name, arguments)
+        return await self.function({**arguments, **self.bound} if self.bound else arguments, context)
 
     def has_former_name(self, arguments: Mapping[str, Json]) -> bool:
         """Whether one of a call's arguments has a name that is accepted but not listed."""

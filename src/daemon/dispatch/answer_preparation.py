@@ -89,21 +89,30 @@ class AnswerPreparation:
         self._unread.add(call.session, len(answer))
         return answer, result
 
-    async def record(self, call: RunningCall, result: ToolResult, answer: bytes) -> None:
-        """Write the call's end: to the journal if its start is there, else to the audit trail only."""
+    async def record_in_journal(self, call: RunningCall, result: ToolResult, answer: bytes) -> None:
+        """Write the end of a call whose start is in the journal."""
         if call.resumes or call.previous_answer is not None:  # the journal has it as running, or as ended long ago
             return
         try:
-            if call.journal_record is _OWN_RECORD:
-                await self._journal.end_call(call, result, answer)
-                # The session may have been closed in the journal before this end was written.
-                if call.parent is None and call.session.ended:
-                    self._journal.session_closed(call.session)
-            else:
-                size = len(answer) if call.parent is None else call_outcome.text_bytes(result)
-                self._recorder.call_ended(call, result, size)
+            await self._journal.end_call(call, result, answer)
+            # The session may have been closed in the journal before this end was written.
+            if call.parent is None and call.session.ended:
+                self._journal.session_closed(call.session)
         except Exception:  # noqa: BLE001 - a call that cannot be recorded is answered all the same
             _log.exception("call could not be recorded", tool=call.tool.name)
+
+    def recorded_at_once(self, call: RunningCall, result: ToolResult, answer: bytes) -> bool:
+        """Write the end of a call whose start is not in the journal to the audit trail. False: the journal has it."""
+        if call.journal_record is _OWN_RECORD:
+            return False
+        if call.resumes or call.previous_answer is not None:
+            return True
+        try:
+            size = len(answer) if call.parent is None else call_outcome.text_bytes(result)
+            self._recorder.call_ended(call, result, size)
+        except Exception:  # noqa: BLE001 - as in ``record_in_journal``
+            _log.exception("call could not be recorded", tool=call.tool.name)
+        return True
 
     async def record_unstarted(self, call: RunningCall, result: ToolResult, answer: bytes) -> tuple[bytes, ToolResult]:
         """Record a call whose tool did not start. Its answer is final, so it is journalled unless the call is local.
@@ -116,12 +125,13 @@ class AnswerPreparation:
         known = call.journal_record is _PREVIOUS_CALL
         closed = call.session.ended  # no client can repeat the call
         if repeatable or known or closed or call.resumes:
-            await self.record(call, result, answer)
+            if not self.recorded_at_once(call, result, answer):
+                await self.record_in_journal(call, result, answer)
             return answer, result
         call.journal_record, call.session.journalled = _OWN_RECORD, True
         try:
             is_new = await self._journal.end_unstarted_call(call, result, answer)
-        except Exception:  # noqa: BLE001 - as in ``record``
+        except Exception:  # noqa: BLE001 - as in ``record_in_journal``
             _log.exception("call could not be recorded", tool=call.tool.name)
             return answer, result
         if call.session.ended:  # while this was written
@@ -131,7 +141,7 @@ class AnswerPreparation:
         return await off_loop(self.render, call, await self._previous_result(call))
 
     async def _journal_unstarted_child(self, call: RunningCall) -> None:
-        """Write the start of a journalled child whose tool did not start; ``record`` then writes its end."""
+        """Write the start of a journalled child whose tool did not start; its end is written then."""
         earlier_run = call.journal_record is JournalRecord.EARLIER_RUN
         try:
             if await self._journal.start_call(call, replace=earlier_run):

@@ -19,7 +19,7 @@ from ...protocol.error_codes import OutcomeUnknownError
 from ...protocol.input_request import CallPausedError
 from ...protocol.tool_call import ToolResult
 from ...protocol.trace_context import current_traceparent
-from ...tools import ToolCatalog, is_long, meta_of
+from ...tools import OWN_SOURCE, ToolCatalog, is_long, meta_of
 from ..observability.logging_setup import bind_call
 from ..off_loop import off_loop
 from . import call_outcome
@@ -263,7 +263,7 @@ class CallExecution:
         try:
             if call.tool.cache_s and (kept := await self.cache.find(call)) is not None:
                 raise _AlreadyAnswered(kept)  # noqa: TRY301 - as in ``_start``
-            if self._rate_limits.applies_to(call.tool.source):
+            if call.tool.source != OWN_SOURCE and self._rate_limits.applies_to(call.tool.source):
                 await self._rate_limits.acquire(call.tool.source, call.session.principal, call.deadline)
             if call.tool.unmetered:
                 if call.journalled:
@@ -278,7 +278,9 @@ class CallExecution:
                     if call.journalled or not call.tool.local:
                         await self._start(call)
                     returned = await self._enter(call)
-            outputs, structured = await call_outcome.outputs_of(call, returned, self._catalog)
+            outputs, structured = call_outcome.plain_outputs(call, returned) or await call_outcome.outputs_of(
+                call, returned, self._catalog
+            )
             metadata = call_outcome.metadata_of(call, self._clock())
             result = ToolResult(metadata, outputs, structured, None, meta_of(returned), call.tool.typed)
             if call.mask is not None:  # in a thread: an answer may be long, and the mask searches all of it
@@ -349,10 +351,8 @@ class CallExecution:
         answer, unread = b"", 0
         try:
             try:
-                if call.long_result:
-                    answer, result = await off_loop(self._answers.render, call, result)
-                else:
-                    answer, result = self._answers.render(call, result)
+                render = self._answers.render
+                answer, result = await off_loop(render, call, result) if call.long_result else render(call, result)
                 if not started:
                     answer, result = await self._answers.record_unstarted(call, result, answer)
                 # Shorter answers need no check, because no limit on answers is lower
@@ -360,8 +360,8 @@ class CallExecution:
                 if len(answer) > UNCOUNTED_BYTES and call.parent is None:
                     answer, result = await self._answers.fit(call, result, answer)
                     unread = len(answer)
-                if started:
-                    await self._answers.record(call, result, answer)
+                if started and not self._answers.recorded_at_once(call, result, answer):
+                    await self._answers.record_in_journal(call, result, answer)
             finally:
                 self._finish(call, result, len(answer), started=started)
             if unread:  # while the answer waits for its reader, nothing else of a large call stays in memory
@@ -369,7 +369,8 @@ class CallExecution:
                 call.drop_arguments()
             # A connection that took the session over before this point found the call running and is its port.
             # One that takes it over later finds the call done and gets the cached answer.
-            await call.port.deliver(call, answer)
+            if (sending := call.port.deliver(call, answer)) is not None:
+                await sending
         finally:
             if unread:
                 self._unread.remove(call.session, unread)

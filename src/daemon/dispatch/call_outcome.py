@@ -65,7 +65,7 @@ def without_children(call: RunningCall, result: ToolResult) -> ToolResult:
 
 
 def _metadata(call: RunningCall, meter: UsageMeter, latency_ms: float, parts: PartsOutcome | None = None) -> Metadata:
-    timings = Timings(_ms(meter.queue_s), _ms(meter.tool_s), _ms(meter.provider_s))
+    timings = Timings(_ms(meter.queue_s), _ms(meter.tool_s), _ms(meter.provider_s) if meter.provider_s else 0.0)
     if meter.provider is None:
         return Metadata(
             latency_ms,
@@ -91,6 +91,15 @@ def _metadata(call: RunningCall, meter: UsageMeter, latency_ms: float, parts: Pa
         parts=parts,
         response=call.response,
     )
+
+
+def plain_outputs(
+    call: RunningCall, returned: object
+) -> tuple[tuple[ContentBlock, ...], Json | msgspec.UnsetType] | None:
+    """What ``outputs_of`` returns, if it is that of the tool as it is, and not long."""
+    if is_long(returned) or call.argument_notices or call.tool.conversational:
+        return None
+    return content(returned, tool=call.tool.name)
 
 
 async def outputs_of(

@@ -4,7 +4,7 @@
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -314,8 +314,10 @@ class CallPort(Protocol):
         """
         ...
 
-    async def deliver(self, call: RunningCall, answer: bytes) -> None:
-        """Send the answer after all pending chunks. Does nothing if the caller has disconnected."""
+    def deliver(self, call: RunningCall, answer: bytes) -> Awaitable[None] | None:
+        """Send the answer after all pending chunks, at once, or else until what it returns is done. Does nothing if the
+        caller has disconnected.
+        """
         ...
 
     def progress(self, call: RunningCall, progress: Progress) -> bool:

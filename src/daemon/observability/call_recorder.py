@@ -79,7 +79,7 @@ class CallRecorder:
         own = result if call.child_scope is None else without_children(call, result)
         reason = own.metadata.model_choice_reason
         message = None
-        changed = _changes_by_hooks(call)
+        changed = _changes_by_hooks(call) if call.changed_by or call.result_changed_by else None
         if result.error is not None:
             message = self._message(result.error, call.error_summary)
         elif changed is not None:

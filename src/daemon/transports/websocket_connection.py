@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any, Final
 from uuid import uuid4
@@ -49,6 +49,7 @@ from ...protocol.frames import (
     encode,
 )
 from ...protocol.handshake import HelloAccepted
+from ...protocol.json_pieces import LONG_BYTES
 from ...protocol.long_texts import is_quick
 from ...protocol.questions.question_table import OpenQuestion
 from ...protocol.session_calls import PendingResult
@@ -57,12 +58,14 @@ from ...protocol.tool_call import (
     Principal,
     Progress,
     RequestId,
+    ToolCall,
     ToolResult,
 )
 from ...serving import SLOW_READER_BYTES
 from ...tools import ToolsetView, is_long
 from ..dispatch import (
     UNCOUNTED_BYTES,
+    PreparedCall,
     Router,
     RunningCall,
     Session,
@@ -153,7 +156,11 @@ class WebSocketConnection:
                 data = await receive()
                 size = len(data)
                 if not self._stopped_reading and (self._may_answer is None or not self.lapse()):
-                    await self._receive(await _decoded(data), size)
+                    frame = decode_client_frame(data) if _is_short_text(data) else await _decoded(data)
+                    if isinstance(frame, CallTool):  # most frames
+                        await self._call(frame, size)
+                    else:
+                        await self._receive(frame)
                     turn -= 1 + (size >> 10)
                     if turn <= 0:  # `receive` does not wait if more frames have arrived
                         turn = _TURN_KIB
@@ -214,10 +221,8 @@ class WebSocketConnection:
 
     # --- frames in ---------------------------------------------------------------------------------------------------
 
-    async def _receive(self, frame: ClientFrame | FrameRefusal, size: int) -> None:  # noqa: C901 - one case per frame
+    async def _receive(self, frame: ClientFrame | FrameRefusal) -> None:  # noqa: C901 - one case per frame
         match frame:
-            case CallTool():
-                await self._call(frame, size)
             case FrameRefusal():
                 await self._refuse(frame)
             case Cancel():
@@ -249,9 +254,11 @@ class WebSocketConnection:
         if "/" in request.name:  # a method about resources and prompts
             outcome = self._resources.submit(self._router, self._session, request, self)
         else:
-            ready = await prepared(self._router.catalog, self._session, request)
-            if self._stopped_reading:
-                return
+            ready: ToolCall | PreparedCall = request
+            if size > LONG_BYTES:
+                ready = await prepared(self._router.catalog, self._session, request)
+                if self._stopped_reading:
+                    return
             outcome = self._router.submit(self._session, ready, self)
         if isinstance(outcome, RunningCall):
             if self._acks:
@@ -295,11 +302,15 @@ class WebSocketConnection:
     def render(self, running: RunningCall, result: ToolResult) -> bytes:
         return self._answer(running.request.request_id, running.request.echo_id, result)
 
-    async def deliver(self, running: RunningCall, answer: bytes) -> None:
+    def deliver(self, running: RunningCall, answer: bytes) -> Awaitable[None] | None:
         if self._progress:
             self._progress.pop(running, None)
         if running in self._chunks:
-            await self._send_chunks(running)
+            return self._deliver_after_chunks(running, answer)
+        return None if self._is_sent_at_once(answer) else self._send_in_turn(answer)
+
+    async def _deliver_after_chunks(self, running: RunningCall, answer: bytes) -> None:
+        await self._send_chunks(running)
         await self._send_bytes(answer)
 
     def progress(self, running: RunningCall, progress: Progress) -> bool:
@@ -395,20 +406,32 @@ class WebSocketConnection:
         await self._send_bytes(encode(frame))
 
     async def _send_bytes(self, data: bytes) -> None:
+        if not self._is_sent_at_once(data):
+            await self._send_in_turn(data)
+
+    def _is_sent_at_once(self, data: bytes) -> bool:
+        """Sends a frame if that needs no wait."""
         if self._may_answer is not None and self.lapse():
-            return  # the answer stays stored, and the client gets it when it resumes the session
+            return True  # the answer stays stored, and the client gets it when it resumes the session
         socket = self._socket
-        if not self._queued and socket.transport.get_write_buffer_size() + len(data) <= SLOW_READER_BYTES:
-            socket.write_text(data)  # no need to wait
-            return
+        if self._queued or socket.transport.get_write_buffer_size() + len(data) > SLOW_READER_BYTES:
+            return False
+        socket.write_text(data)
+        return True
+
+    async def _send_in_turn(self, data: bytes) -> None:
         self._queued += 1
         try:
             async with self._turn:
-                await socket.send_text(data)
+                await self._socket.send_text(data)
         except ConnectionClosed:
             pass  # `serve` handles the end of the connection
         finally:
             self._queued -= 1
+
+
+def _is_short_text(data: bytes) -> bool:
+    return len(data) <= LONG_BYTES and not isinstance(data, BinaryMessage)
 
 
 async def _decoded(data: bytes) -> ClientFrame | FrameRefusal:

@@ -125,9 +125,9 @@ async def test_many_frames_in_one_read_delay_no_other_connection(
     handled: list[object] = []
     receive = WebSocketConnection._receive
 
-    async def record(connection: WebSocketConnection, frame: Any, size: int) -> None:
+    async def record(connection: WebSocketConnection, frame: Any) -> None:
         handled.append(getattr(frame, "request_id", None))
-        await receive(connection, frame, size)
+        await receive(connection, frame)
 
     monkeypatch.setattr(WebSocketConnection, "_receive", record)
     pings = [json.dumps({"op": "ping", "request_id": number}).encode() for number in range(PINGS)]
