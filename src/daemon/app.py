@@ -179,6 +179,7 @@ class Daemon:
             credentials=self.credentials,
             hooks=self.call_hooks,
             traces=self.traces.recorder if self.traces else None,
+            admissions=None if self.cluster is None else self.cluster.admissions,
         )
         self.router.on_listing = self.sources.look_again
         resource = settings_mapping.resource(settings)

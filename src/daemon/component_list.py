@@ -128,6 +128,7 @@ class ComponentList:
         return [
             Component("membership", start=self._announce, run=cluster.membership.run, close=self._close_peers),
             Component("lease", run=self._watch_lease),
+            Component("limits of all nodes", run=cluster.admissions.run),
             Component("adoption", run=self._adopt_detached),
         ]
 

@@ -46,12 +46,20 @@ from .result_storage import (
 from .retention import Retention
 from .run_rows import JobStep, RunUsage, StoredJob
 from .session_store import SessionStore
+from .shared_limits import (
+    AdmitAnswer,
+    AdmitDecision,
+    AdmitRequest,
+    BudgetLimit,
+    BudgetUse,
+    SharedLimitsPort,
+)
 from .sqlite.archive import Archive, open_archive
 from .sqlite.schema_check import SchemaDifference
 from .sqlite.sqlite_store import open_sqlite_store
 from .sqlite.store_schema import DAMAGE_REMEDY, SCHEMA, find_damage, is_out_of_space, schema_version
 from .store import Store
-from .store_errors import StoreError
+from .store_errors import NodeFencedError, StoreError
 from .store_rows import (
     AuditOutboxState,
     CallEnd,
@@ -92,9 +100,14 @@ __all__ = [
     "A2ATaskPage",
     "A2ATaskQuery",
     "A2ATaskRow",
+    "AdmitAnswer",
+    "AdmitDecision",
+    "AdmitRequest",
     "Archive",
     "AuditOutboxState",
     "AuditTrail",
+    "BudgetLimit",
+    "BudgetUse",
     "CallEnd",
     "CallFilter",
     "CallJournal",
@@ -120,6 +133,7 @@ __all__ = [
     "InputDecided",
     "JobStep",
     "NewCopy",
+    "NodeFencedError",
     "NodeLease",
     "NodeRow",
     "NodeState",
@@ -141,6 +155,7 @@ __all__ = [
     "SessionStore",
     "SettledCalls",
     "SettledConversationCopies",
+    "SharedLimitsPort",
     "Store",
     "StoreError",
     "StoredCall",

@@ -5,6 +5,7 @@ from typing import Protocol
 
 from .node_lease import NodeLease
 from .node_rows import NodeRow, Suspicion
+from .shared_limits import SharedLimitsPort
 
 
 class ClusterPort(Protocol):
@@ -17,6 +18,11 @@ class ClusterPort(Protocol):
 
     @property
     def lease(self) -> NodeLease: ...
+
+    @property
+    def limits(self) -> SharedLimitsPort:
+        """The limits of all nodes together."""
+        ...
 
     on_fenced: Callable[[str], None]
     """Called on the writer's thread, with the reason, before anything of a refused commit is reported."""
@@ -41,4 +47,8 @@ class ClusterPort(Protocol):
 
     async def leave(self) -> None:
         """Releases all sessions of this node and ends its lease, in one commit after all earlier ones."""
+        ...
+
+    async def close(self) -> None:
+        """Closes what it has opened besides the store's writer and reader."""
         ...

@@ -106,6 +106,8 @@ class Store:
 
     async def close(self) -> None:
         """Writes what is queued, within 5 s, and closes the file. A read that runs for another second is abandoned."""
+        if self.cluster is not None:
+            await self.cluster.close()
         # The reader first: SQLite checkpoints the WAL when the last connection that can write is closed.
         await self._reader.close()
         # On a separate thread, so that other work cannot delay it.

@@ -2,7 +2,7 @@
 
 import asyncio
 import ssl
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -15,8 +15,9 @@ from ...version import __version__
 from ..config.setting_sources import SettingsError
 from ..config.setting_types import MIN_TOKEN_CHARS, USABLE_TOKEN
 from ..config.settings import Settings
-from ..dispatch import Router
+from ..dispatch import Budget, PrincipalLimits, Router
 from ..observability.daemon_view import DaemonProblem
+from .admissions import ClusterAdmissions
 from .configuration_digests import NodeDetails, details_of, differing, digests
 from .membership import Membership
 from .node_address import node_address
@@ -26,7 +27,7 @@ from .peer_service import PeerService
 from .session_relay import RelayOptions, SessionRelay
 
 _LAST_WRITE_S: Final = 2.0
-"""How long a database that does not respond can delay the daemon's end, twice."""
+"""How long a database that does not respond can delay the daemon's end, three times."""
 _log = structlog.get_logger("toold.cluster")
 
 SHOWN_SETTINGS: Final = 5
@@ -40,8 +41,12 @@ class ClusterNode:
         SettingsError: the file of the cluster's secret cannot be used.
     """
 
-    def __init__(self, store: ClusterPort, settings: Settings, service: PeerService) -> None:
+    def __init__(
+        self, store: ClusterPort, settings: Settings, service: PeerService, budgets: Callable[[], Iterable[Budget]]
+    ) -> None:
         self.store = store
+        self.admissions = ClusterAdmissions(store.limits, store.lease, budgets)
+        """Permits of providers and budgets of all nodes."""
         self.service = service
         """What this node does for the others."""
         self.key = PeerKey(peer_secret(settings).get_secret_value())
@@ -74,6 +79,7 @@ class ClusterNode:
 
     async def leave(self) -> None:
         """Releases all sessions, before the ports close: their clients then find them at any other node."""
+        await self.admissions.close(_LAST_WRITE_S)
         await _attempt(self.membership.leave(), "that the node has released its sessions")
 
     @property
@@ -131,6 +137,9 @@ class _Daemon(Protocol):
     def router(self) -> Router: ...
 
     @property
+    def principal_limits(self) -> PrincipalLimits: ...
+
+    @property
     def connections(self) -> int: ...
 
 
@@ -143,7 +152,11 @@ def open_cluster(store: ClusterPort | None, settings: Settings, daemon: Callable
     if store is None:
         return None
     service = PeerService(lambda: daemon().router, lambda: daemon().connections)
-    return ClusterNode(store, settings, service)
+
+    def budgets() -> Iterable[Budget]:
+        return (*daemon().principal_limits.budgets, *daemon().router.agent_budgets.all)
+
+    return ClusterNode(store, settings, service, budgets)
 
 
 async def _attempt(writing: Awaitable[None], what: str) -> None:

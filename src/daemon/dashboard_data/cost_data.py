@@ -31,5 +31,5 @@ class CostData:
             "all calls": self._view.budget.state(),
             **{f"provider {name}": state for name, state in self._view.provider_budgets.states().items()},
             **principals,
-            **{f"agent {name}": state for name, state in self._router.agent_budgets().items()},
+            **{f"agent {name}": state for name, state in self._router.agent_budgets.states().items()},
         }

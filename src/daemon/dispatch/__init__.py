@@ -5,6 +5,7 @@ Called by the transports. It knows tools, provider limiters and the loop's clock
 """
 
 from .admission import RETRY_AFTER_MS
+from .budget import Budget
 from .call_outcome import failed, replayed, without_children
 from .call_phase import CallPhase, EndReason, JournalRecord
 from .call_preparation import PreparedCall, conflict_of, prepared
@@ -25,12 +26,14 @@ from .router import Router
 from .running_call import CallPort, DisconnectedPort, RunningCall, Session
 from .session_manager import SessionManager
 from .usage_meter import UsageMeter
+from .vendor_admission import VendorAdmission, VendorAdmissions
 
 __all__ = [
     "RETRY_AFTER_MS",
     "UNCOUNTED_BYTES",
     "AbsentResultPort",
     "AwaitedResultPort",
+    "Budget",
     "ByteLimits",
     "CallPhase",
     "CallPort",
@@ -58,6 +61,8 @@ __all__ = [
     "SessionManager",
     "SourceRate",
     "UsageMeter",
+    "VendorAdmission",
+    "VendorAdmissions",
     "conflict_of",
     "failed",
     "open_requests",

@@ -1,7 +1,7 @@
 """The daily budgets of agents, which all principals share."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from .budget import Budget
@@ -20,6 +20,11 @@ class AgentBudgets:
         """The budgets of agents that ran since the start, by agent, as ``Budget.state``."""
         return {name: budget.state() for name, budget in self._budgets.items() if budget.amounts}
 
+    @property
+    def all(self) -> Iterable[Budget]:
+        """The budgets of agents that ran since the start."""
+        return self._budgets.values()
+
     async def of(self, agent: str, amounts: Mapping[str, float]) -> Budget:
         """Sets the amounts of the agent's budget, and returns it. It includes what was spent earlier today.
 
@@ -29,7 +34,7 @@ class AgentBudgets:
         if agent not in self._budgets:
             async with self._restoring:
                 if agent not in self._budgets:
-                    budget = Budget({}, owner=f" of the agent {agent}", strict=True)
+                    budget = Budget({}, owner=f" of the agent {agent}", strict=True, scope=f"agent:{agent}")
                     day = str(budget.state()["day"])
                     budget.restore(day, await self._journal.spent_by_tool(agent, day))
                     self._budgets[agent] = budget

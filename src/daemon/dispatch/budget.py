@@ -78,7 +78,8 @@ class Budget:
     """One daily budget and what counts against it. Only for the event loop's thread.
 
     ``amounts`` are by currency; other currencies are not limited. Days are UTC days. ``owner`` appears in errors of a
-    principal's budget: `` of token:ci``. ``strict``: a model without a price in its currencies is refused.
+    principal's budget: `` of token:ci``. ``strict``: a model without a price in its currencies is refused. ``scope``
+    identifies it in a database that several nodes share, which then decides (``VendorAdmissions``).
     """
 
     def __init__(
@@ -87,9 +88,11 @@ class Budget:
         *,
         owner: str = "",
         strict: bool = False,
+        scope: str = "",
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.amounts = amounts
+        self.scope = scope
         self._owner = owner
         self._strict = strict
         self._clock = clock
@@ -142,6 +145,22 @@ class Budget:
         """Count the cost of a completion."""
         self._today()
         self._spent[cost.currency] += cost.amount
+
+    def spent(self, currency: str) -> float:
+        """What this daemon knows to be spent today."""
+        self._today()
+        return self._spent.get(currency, 0.0)
+
+    def see(self, currency: str, spent: float, reserved: float) -> None:
+        """Replaces what is spent and reserved today by what the nodes' database says."""
+        self._today()
+        self._spent[currency], self._reserved[currency] = spent, reserved
+
+    def refusal(
+        self, spent: Mapping[str, float], reserved: Mapping[str, float], estimate: Cost | None
+    ) -> BudgetSpentError | None:
+        """The refusal of a request if this is spent and reserved, as the nodes' database says; else None."""
+        return refusal(self.amounts, spent, reserved, estimate, self._clock(), self._owner)
 
     def state(self) -> dict[str, Any]:
         """For ``status``: today's budget, and what is spent and reserved of it, by currency."""

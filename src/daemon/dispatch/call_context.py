@@ -17,6 +17,7 @@ from ...protocol.tool_call import (
     AnswerPiece,
     ApiResponse,
     ClientInfo,
+    Cost,
     Json,
     ModelUsage,
     Principal,
@@ -69,6 +70,7 @@ from .provider_request import ProviderEmbedding, ProviderRequest
 from .running_call import MESSAGE_CHARS, RunningCall
 from .sendable_reports import finite_number, sendable, sendable_piece
 from .side_calls import call_beside
+from .vendor_admission import VendorAdmission
 
 T = TypeVar("T")
 
@@ -196,18 +198,19 @@ class CallContext:
         traces = self._services.traces
         trace = None if traces is None else traces.completion(self._call, request, limiter.provider.name)
         sending = ProviderRequest(limiter.provider, request, on_delta, trace)
-        with self._reserved(budgets, model, expected, limited=limited):
+        with self._reserved(limiter, budgets, model, expected, limited=limited) as admission:
             try:
-                completion = await self._ask(limiter, sending)
+                completion = await self._ask(limiter, sending, admission)
             except (asyncio.CancelledError, CallTimeoutError):
                 if sending.sent:
                     used = completion_cost.interrupted(request, sending.received, simulated=meter.simulated)
-                    self._add_usage(used, model)
+                    self._add_usage(used, model, admission)
                 raise
             meter.model = completion.model
             # The vendor's address may be a simulator's, which only the response shows.
             meter.simulated = meter.simulated or completion.simulated
-            self._add_usage(completion_cost.completed(request, completion, simulated=meter.simulated), model)
+            used = completion_cost.completed(request, completion, simulated=meter.simulated)
+            self._add_usage(used, model, admission)
         return completion
 
     async def embed(self, request: EmbeddingRequest, *, model_choice_reason: str | None = None) -> Embeddings:
@@ -219,17 +222,18 @@ class CallContext:
         traces = self._services.traces
         trace = None if traces is None else traces.completion(self._call, request, limiter.provider.name)
         sending = ProviderEmbedding(limiter.provider, request, trace)
-        with self._reserved(budgets, request.model, expected, limited=limited):
+        with self._reserved(limiter, budgets, request.model, expected, limited=limited) as admission:
             try:
-                answer = await self._ask(limiter, sending)
+                answer = await self._ask(limiter, sending, admission)
             except (asyncio.CancelledError, CallTimeoutError):
                 if sending.sent:
-                    self._add_usage(completion_cost.embedded(request, None, simulated=meter.simulated), request.model)
+                    used = completion_cost.embedded(request, None, simulated=meter.simulated)
+                    self._add_usage(used, request.model, admission)
                 raise
             meter.model = answer.model
             meter.simulated = meter.simulated or answer.simulated
             used = completion_cost.embedded(request, answer, simulated=meter.simulated)
-            self._add_usage(used, request.model)
+            self._add_usage(used, request.model, admission)
         return answer
 
     def capabilities(self, provider: str) -> ProviderCapabilities:
@@ -244,11 +248,10 @@ class CallContext:
     async def vendor(self, provider: str, operation: VendorOperation[T]) -> T:
         limiter = self._limiter(provider)
         with ExitStack() as reserved:
-            for budget in self._budgets(provider):
-                reserved.enter_context(budget.reserve(None))
+            admission = self._enter_budgets(reserved, limiter, self._budgets(provider), None)
             if self._call.run_budget is not None:
                 reserved.enter_context(self._call.run_budget.reserve(None, None))
-            return await self._ask(limiter, operation)
+            return await self._ask(limiter, operation, admission)
 
     def find_tool(self, name: str) -> Tool:
         return self._children.find_tool(self._call, name)
@@ -337,7 +340,9 @@ class CallContext:
             raise ServiceUnavailableError.content_free(missing[provider], transient=False)
         return limiter
 
-    async def _ask(self, limiter: ProviderLimiter, operation: VendorOperation[T]) -> T:
+    async def _ask(
+        self, limiter: ProviderLimiter, operation: VendorOperation[T], admission: VendorAdmission | None
+    ) -> T:
         call, meter = self._call, self._call.meter
         meter.provider = limiter.provider.name
         meter.simulated = meter.simulated or limiter.provider.simulated
@@ -348,6 +353,7 @@ class CallContext:
             permit=call.permit,
             meter=meter,
             ended=lambda: call.end_reason is not None,
+            admission=admission,
         )
 
     def _track_side_task(self) -> None:
@@ -370,9 +376,15 @@ class CallContext:
 
     @contextmanager
     def _reserved(
-        self, budgets: Sequence[Budget], model: Model, expected: Usage | None, *, limited: bool
-    ) -> Iterator[None]:
-        """Reserve a request's estimated cost while the block runs.
+        self,
+        limiter: ProviderLimiter,
+        budgets: Sequence[Budget],
+        model: Model,
+        expected: Usage | None,
+        *,
+        limited: bool,
+    ) -> Iterator[VendorAdmission | None]:
+        """Reserve a request's estimated cost while the block runs, or yield its admission, which does so on all nodes.
 
         Raises:
             CallError: it does not fit into a budget, or a budget cannot count the model.
@@ -382,21 +394,35 @@ class CallContext:
         with ExitStack() as reserved:
             for budget in budgets if limited else ():
                 budget.require_price(model)
-            for budget in budgets:
-                reserved.enter_context(budget.reserve(cost if limited else None))
+            admission = self._enter_budgets(reserved, limiter, budgets, cost if limited else None)
             if run is not None:
                 run.check_price(model)
                 reserved.enter_context(run.reserve(expected, cost))
-            yield
+            yield admission
+
+    def _enter_budgets(
+        self, stack: ExitStack, limiter: ProviderLimiter, budgets: Sequence[Budget], estimate: Cost | None
+    ) -> VendorAdmission | None:
+        """Reserve an estimate in all daily budgets until the stack ends; or return the admission that does so."""
+        if self._services.admissions is None:
+            for budget in budgets:
+                stack.enter_context(budget.reserve(estimate))
+            return None
+        provider, permits = limiter.provider.name, limiter.permits.limit
+        admission = self._services.admissions.admission(provider, permits, budgets, estimate)
+        stack.callback(admission.close)
+        return admission
 
     def _budgets(self, provider: str) -> Sequence[Budget]:
         """The daily budgets that a request must fit into."""
         budgets, run = self._services.budgets_of(self.principal, provider), self._call.run_budget
         return budgets if run is None else (*budgets, *run.daily)
 
-    def _add_usage(self, usage: ModelUsage, model: Model) -> None:
+    def _add_usage(self, usage: ModelUsage, model: Model, admission: VendorAdmission | None) -> None:
         self._call.meter.add_usage(usage)
         if usage.cost is not None:
+            if admission is not None:
+                admission.spend(usage.cost)
             for budget in self._budgets(usage.provider):
                 budget.spend(usage.cost)
         if self._call.run_budget is not None:

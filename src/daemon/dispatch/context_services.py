@@ -17,6 +17,7 @@ from .principal_files import FileOwnersPort
 from .provider_limiter import ProviderLimiter
 from .rate_limits import RateLimits
 from .recording_ports import TracePort
+from .vendor_admission import VendorAdmissions
 
 
 class ConversationCaller(NamedTuple):
@@ -57,3 +58,5 @@ class ContextServices(msgspec.Struct, frozen=True, eq=False):
     quotas: CallQuotas
     hooks: CallHooks
     traces: TracePort | None = None
+    admissions: VendorAdmissions | None = None
+    """The limits that all nodes share; None if this daemon has its limits for itself."""

@@ -65,8 +65,13 @@ class PrincipalLimits:
         """The budgets that have an amount, by principal, as ``Budget.state``."""
         return {name: budget.state() for name, budget in self._budgets.items() if budget.amounts}
 
+    @property
+    def budgets(self) -> Iterable[Budget]:
+        """All daily budgets: of all calls, of providers and of principals."""
+        return (self._shared, *self._providers.all, *self._budgets.values())
+
     def _budget(self, principal: str) -> Budget:
         budget = self._budgets.get(principal)
         if budget is None:
-            budget = self._budgets[principal] = Budget({}, owner=f" of {principal}")
+            budget = self._budgets[principal] = Budget({}, owner=f" of {principal}", scope=f"principal:{principal}")
         return budget

@@ -1,6 +1,6 @@
 """Daily budgets of single providers: ``daily_budget`` in ``[providers.NAME]``."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from .budget import Budget
@@ -30,5 +30,14 @@ class ProviderBudgets:
         """For ``status``: the budgets that have an amount, by provider, as ``Budget.state``."""
         return {name: budget.state() for name, budget in self._budgets.items() if budget.amounts}
 
+    @property
+    def all(self) -> Iterable[Budget]:
+        """All budgets."""
+        return self._budgets.values()
+
     def _budget(self, provider: str) -> Budget:
-        return self._budgets.setdefault(provider, Budget({}, owner=f" of the provider {provider}", strict=True))
+        budget = self._budgets.get(provider)
+        if budget is None:
+            owner, scope = f" of the provider {provider}", f"provider:{provider}"
+            budget = self._budgets[provider] = Budget({}, owner=owner, strict=True, scope=scope)
+        return budget

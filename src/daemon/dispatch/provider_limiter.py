@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any, TypeVar
 
 from ...fairness import PermitOf, Permits, RunPermit
@@ -10,6 +11,7 @@ from ...protocol.error_codes import CallError, CallTimeoutError, InvalidArgument
 from ...providers import BreakerState, CircuitBreaker, Provider, count_sdk_retries, counts_against_vendor
 from ...tools import VendorOperation
 from .usage_meter import UsageMeter
+from .vendor_admission import VendorAdmission
 
 T = TypeVar("T")
 
@@ -55,10 +57,11 @@ class ProviderLimiter:
         permit: RunPermit,
         meter: UsageMeter,
         ended: Callable[[], bool],
+        admission: VendorAdmission | None = None,
     ) -> T:
         """Ask the provider once; ``deadline`` is a time of the loop's clock. While the request waits for the provider's
         permit, the call's own ``permit`` is released, so that calls of one vendor do not delay others. Once the call
-        has ``ended``, nothing is sent.
+        has ``ended``, nothing is sent. ``admission``: what all nodes have to permit, after this daemon's own permit.
 
         Raises:
             CallError: as raised by ``operation``; ServiceUnavailableError at once while the circuit breaker is open.
@@ -69,11 +72,13 @@ class ProviderLimiter:
             self._admit(requested_at)
         granted = asyncio.Event()
         place = self.permits.of(permit.principal, permit.session_id)
-        work = asyncio.create_task(self._ask_with_permit(place, operation, deadline, meter, granted, ended))
+        work = asyncio.create_task(self._ask_with_permit(place, operation, deadline, meter, granted, ended, admission))
         self._tasks.add(work)
         work.add_done_callback(self._done)
         try:
             await asyncio.sleep(0)  # the task takes a permit in its first step if one is free
+            if admission is not None and admission.asking:
+                await admission.tried.wait()
             if granted.is_set() or not permit.held:
                 return await self._wait(work, granted, requested_at, meter)
             # Released until the answer is there: a call that waited for a run permit while it held the provider's
@@ -115,12 +120,16 @@ class ProviderLimiter:
         meter: UsageMeter,
         granted: asyncio.Event,
         ended: Callable[[], bool],
+        admission: VendorAdmission | None,
     ) -> T:
-        async with place:
-            granted.set()
-            if ended():  # in this turn of the loop; its task has not cancelled this one yet
-                raise asyncio.CancelledError
-            return await self._ask(operation, deadline, meter)
+        try:
+            async with place, admission or nullcontext():
+                granted.set()
+                if ended():  # in this turn of the loop; its task has not cancelled this one yet
+                    raise asyncio.CancelledError
+                return await self._ask(operation, deadline, meter)
+        finally:
+            granted.set()  # also if it was refused
 
     async def _ask(self, operation: VendorOperation[T], deadline: float, meter: UsageMeter) -> T:
         timeout_s = deadline - time.monotonic()

@@ -41,6 +41,7 @@ from .rate_limits import RateLimits
 from .recording_ports import JournalPort, RecorderPort, TracePort
 from .running_call import CallPort, RunningCall, Session
 from .session_manager import SessionManager
+from .vendor_admission import VendorAdmissions
 
 _log = structlog.get_logger(__name__)
 
@@ -71,6 +72,7 @@ class Router:
         credentials: CredentialLookup,
         hooks: CallHooks | None = None,
         traces: TracePort | None = None,
+        admissions: VendorAdmissions | None = None,
     ) -> None:
         self.catalog = catalog
         """The tools of each toolset. It can be replaced at any time; running calls keep their tool."""
@@ -109,6 +111,7 @@ class Router:
             quotas=principal_limits.quotas,
             hooks=hooks or CallHooks(),
             traces=traces,
+            admissions=admissions,
         )
         self._execution = CallExecution(
             services=services,
@@ -128,8 +131,8 @@ class Router:
         """The calls of a principal, by their ids."""
         self.paused = self._execution.paused
         """The calls that wait for a person."""
-        self.agent_budgets = self._execution.agent_budgets.states
-        """The states of the budgets of agents that ran since the start, by agent."""
+        self.agent_budgets = self._execution.agent_budgets
+        """The budgets of agents that ran since the start."""
         self.cache = self._execution.cache
         """The results that answer the same calls again."""
         self.questions = self._execution.questions

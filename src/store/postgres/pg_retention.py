@@ -19,6 +19,7 @@ from . import (
     pg_conversation_sql,
     pg_copy_sql,
     pg_journal_sql,
+    pg_limits_sql,
     pg_spending_sql,
     pg_vendor_file_sql,
 )
@@ -70,6 +71,7 @@ def _delete_audit_rows(
 def _delete_shared(connection: Connection, chain: int, retention: Retention, now: float) -> int:
     """Deletes what belongs to all nodes; returns the largest number of rows of one kind."""
     pg_spending_sql.delete_expired(connection, now)
+    pg_limits_sql.delete_expired(connection)
     pg_vendor_file_sql.delete_excess(connection)
     conversations_before = now - retention.conversation_days * 86400
     return max(

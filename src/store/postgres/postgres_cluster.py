@@ -6,19 +6,24 @@ from collections.abc import Callable
 from ..commit_entries import NodeAnnounced, NodeBuried, NodeDraining, NodeLeft
 from ..node_lease import NodeLease
 from ..node_rows import NodeRow, Suspicion
+from ..shared_limits import SharedLimitsPort
 from ..store_writer import StoreWriter
 from . import pg_node_sql
 from .postgres_committer import PostgresCommitter
+from .postgres_limits import PostgresLimits
 from .postgres_reader import PostgresReader
 
 
 class PostgresCluster:
     """Writes by the queue of the store's writer, so in order with everything else, and fenced."""
 
-    def __init__(self, committer: PostgresCommitter, writer: StoreWriter, reader: PostgresReader) -> None:
+    def __init__(
+        self, committer: PostgresCommitter, writer: StoreWriter, reader: PostgresReader, limits: PostgresLimits
+    ) -> None:
         self._committer = committer
         self._writer = writer
         self._reader = reader
+        self._limits = limits
 
     @property
     def epoch(self) -> str:
@@ -29,6 +34,11 @@ class PostgresCluster:
     def lease(self) -> NodeLease:
         """The lease of this node, as far as this process may count on it."""
         return self._committer.lease
+
+    @property
+    def limits(self) -> SharedLimitsPort:
+        """The limits of all nodes together."""
+        return self._limits
 
     @property
     def on_fenced(self) -> Callable[[str], None]:
@@ -58,3 +68,7 @@ class PostgresCluster:
     async def leave(self) -> None:
         """Releases all sessions of this node and ends its lease, in one commit after all earlier ones."""
         await asyncio.wrap_future(self._writer.commit(NodeLeft()))
+
+    async def close(self) -> None:
+        """Closes the connections of the limits."""
+        await self._limits.close()

@@ -36,7 +36,16 @@ from ..store_clock import StoreClock
 from ..store_errors import NodeFencedError, StoreError
 from ..store_rows import CallEnd, SessionRow
 from ..vendor_file_rows import VendorFileUploaded
-from . import pg_audit_sql, pg_interrupted_sql, pg_journal_sql, pg_node_sql, pg_retention, pg_run_sql, pg_session_sql
+from . import (
+    pg_audit_sql,
+    pg_interrupted_sql,
+    pg_journal_sql,
+    pg_limits_sql,
+    pg_node_sql,
+    pg_retention,
+    pg_run_sql,
+    pg_session_sql,
+)
 from .pg_chain_writer import PostgresChainWriter
 from .pg_commit_group import GroupWrite, decided_items, keys_of_decided
 from .pg_connection import connect_to_postgres, reason_of, shown_address
@@ -440,6 +449,7 @@ class PostgresCommitter(GroupCommitter):
         pg_run_sql.finish_of_node(connection, epoch)
         pg_session_sql.release_of_node(connection, epoch)
         pg_node_sql.fold_kept(connection, epoch)
+        pg_limits_sql.free_limits(connection, epoch)
         _log.warning("a node is dead", epoch=epoch, interrupted_calls=len(calls))
 
     # --- retention ---------------------------------------------------------------------------------------------------

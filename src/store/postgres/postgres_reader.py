@@ -8,12 +8,10 @@ import asyncio
 import concurrent.futures
 import contextlib
 import secrets
-import threading
 from collections.abc import Callable
 from typing import Any, Final, TypeVar, cast
 
 import psycopg
-import structlog
 
 from ..conversation_rows import ConversationHeldError, StoredConversation
 from ..node_rows import NodeRow, SessionHeldError
@@ -21,19 +19,15 @@ from ..store_errors import NodeFencedError, StoreError
 from ..store_port import Queries
 from ..store_rows import StoredDetachedCall, StoredSession
 from . import pg_conversation_sql, pg_detached_sql, pg_node_sql, pg_session_sql
-from .pg_connection import connect_to_postgres, reason_of
 from .pg_queries import PostgresQueries
+from .postgres_threads import PostgresThreads
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 
 READER_THREADS: Final = 2
 """The connections of a node besides the writer's."""
-_CLOSE_TIMEOUT_S: Final = 1.0
-"""How long a hanging read may delay the daemon's shutdown."""
 
 T = TypeVar("T")
-
-_log = structlog.get_logger(__name__)
 
 
 class PostgresReader:
@@ -55,16 +49,13 @@ class PostgresReader:
         check_lease: Callable[[], object],
         chain: Callable[[], int],
     ) -> None:
-        self._address = address
         self._epoch = epoch
-        self._name = f"toold {node_name} reader"
-        self._lease_s = lease_s
         self._flush = flush
         self._check_lease = check_lease
         self._chain = chain
-        self._threads = concurrent.futures.ThreadPoolExecutor(READER_THREADS, thread_name_prefix="store-reader")
-        self._own = threading.local()
-        self._connections: list[Connection] = []
+        self._threads = PostgresThreads(
+            address, name=f"toold {node_name} reader", epoch=epoch, lease_s=lease_s, threads=READER_THREADS
+        )
         self.damage: str | None = None
         """Always None: PostgreSQL checks its files itself."""
 
@@ -162,19 +153,11 @@ class PostgresReader:
         Raises:
             StoreError: the database does not answer, or refuses.
         """
-        return await asyncio.get_running_loop().run_in_executor(self._threads, self._run, work)
+        return await self._threads.run(work)
 
     async def close(self) -> None:
         """Closes the connections. A read that is still running after 1 s is abandoned."""
-        self._threads.shutdown(wait=False, cancel_futures=True)
-        closing = asyncio.get_running_loop().run_in_executor(None, self._threads.shutdown)
-        _, hung = await asyncio.wait([closing], timeout=_CLOSE_TIMEOUT_S)
-        if hung:
-            _log.warning("database read hangs; abandoned")
-            return
-        for connection in self._connections:
-            with contextlib.suppress(psycopg.Error):
-                connection.close()
+        await self._threads.close()
 
     @contextlib.contextmanager
     def _alive(self, connection: Connection) -> Any:
@@ -186,29 +169,3 @@ class PostgresReader:
                     raise NodeFencedError("another node has declared this one dead")
                 raise StoreError("this node is draining", "this node is draining")
             yield
-
-    def _run(self, work: Callable[[Connection], T]) -> T:
-        try:
-            connection = self._connection()
-            try:
-                return work(connection)
-            except psycopg.Error:
-                if not connection.closed:
-                    raise
-                return work(self._connection())
-        except psycopg.Error as error:
-            reason = reason_of(error)
-            raise StoreError(f"the database cannot be read ({reason})", reason) from None
-
-    def _connection(self) -> Connection:
-        connection: Connection | None = getattr(self._own, "connection", None)
-        if connection is None or connection.closed:
-            if connection is not None:
-                self._own.connection = None
-                self._connections.remove(connection)
-            connection = connect_to_postgres(
-                self._address, name=self._name, lost_after_s=self._lease_s, node=self._epoch
-            )
-            self._own.connection = connection
-            self._connections.append(connection)
-        return connection

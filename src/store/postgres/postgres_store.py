@@ -10,6 +10,7 @@ from ..store import Store
 from ..store_writer import StoreWriter
 from .postgres_cluster import PostgresCluster
 from .postgres_committer import PostgresCommitter
+from .postgres_limits import PostgresLimits
 from .postgres_reader import PostgresReader
 
 
@@ -64,5 +65,6 @@ def open_postgres_store(
         check_lease=writer.sync,
         chain=lambda: committer.chain_number,
     )
-    cluster = PostgresCluster(committer, writer, reader)
+    limits = PostgresLimits(address, epoch=epoch, node_name=node_name, lease_s=lease_s, check_lease=writer.sync)
+    cluster = PostgresCluster(committer, writer, reader, limits)
     return Store(writer, reader, path=path, copy_conversations=copy_conversations, cluster=cluster)

@@ -17,6 +17,8 @@ from toold.store import (
     may_bury,
 )
 
+from .memory_limits import MemoryLimits, NodeLimits
+
 
 class MemoryCluster:
     """The rows of all nodes."""
@@ -25,6 +27,7 @@ class MemoryCluster:
         self.members: dict[str, MemoryNode] = {}
         self.holders: dict[bytes, str] = {}
         """Hash of the resume key → epoch."""
+        self.limits = MemoryLimits()
 
 
 class MemoryNode:
@@ -40,6 +43,7 @@ class MemoryNode:
         self.address = self.details = ""
         self.state: NodeState = "live"
         self.left_s = 300.0
+        self.limits = NodeLimits(cluster.limits, epoch)
         cluster.members[epoch] = self
 
     @property
@@ -70,6 +74,9 @@ class MemoryNode:
 
     async def leave(self) -> None:
         self.state = "dead"
+
+    async def close(self) -> None:
+        pass
 
     def share_sessions(self, store: Store) -> None:
         """Let the sessions of this store have a holder among the nodes."""

@@ -1,0 +1,77 @@
+"""Listens to notifications of a PostgreSQL database on the event loop."""
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from typing import Any, Final
+
+import psycopg
+
+from ..store_errors import StoreError
+
+Connection = psycopg.Connection[tuple[Any, ...]]
+
+_RETRY_S: Final = 2.0
+"""The time between two attempts to connect. Users of notifications poll too."""
+
+
+class PgNotifications:
+    """Calls ``notified`` with the payload of each notification on a channel, from the start until it is closed.
+
+    Notifications that come while the connection is lost are lost, too.
+    """
+
+    def __init__(self, connect: Callable[[], Connection], channel: str, notified: Callable[[str], None]) -> None:
+        self._connect = connect
+        self._channel = channel
+        self._notified = notified
+        self._connection: Connection | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._lost = asyncio.Event()
+
+    def start(self) -> None:
+        """Begins to listen, in the background."""
+        self._task = asyncio.create_task(self._run(), name="database notifications")
+
+    async def close(self) -> None:
+        """Stops, and closes the connection."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _run(self) -> None:
+        while True:
+            try:
+                connection = await asyncio.to_thread(self._listen)
+            except (StoreError, psycopg.Error):
+                await asyncio.sleep(_RETRY_S)  # the writer reports that the database is away
+                continue
+            loop = asyncio.get_running_loop()
+            self._lost.clear()
+            descriptor = connection.fileno()
+            loop.add_reader(descriptor, self._read, connection)
+            try:
+                await self._lost.wait()
+            finally:
+                loop.remove_reader(descriptor)
+                with contextlib.suppress(psycopg.Error):
+                    connection.close()
+            await asyncio.sleep(_RETRY_S)
+
+    def _listen(self) -> Connection:
+        connection = self._connect()
+        try:
+            connection.execute(f"LISTEN {self._channel}".encode())
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _read(self, connection: Connection) -> None:
+        try:
+            connection.pgconn.consume_input()
+        except psycopg.Error:
+            self._lost.set()
+            return
+        while notification := connection.pgconn.notifies():
+            self._notified(notification.extra.decode("utf-8", "replace"))

@@ -1,0 +1,82 @@
+"""The limits that all nodes share, on PostgreSQL (``SharedLimitsPort``)."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final, TypeVar
+
+import psycopg
+
+from ...protocol.tool_call import Cost
+from ..shared_limits import AdmitAnswer, AdmitRequest, BudgetUse
+from ..store_errors import NodeFencedError
+from . import pg_limits_sql
+from .pg_limits_sql import LIMITS_CHANNEL
+from .pg_notifications import PgNotifications
+from .postgres_committer import DEAD
+from .postgres_threads import PostgresThreads
+
+Connection = psycopg.Connection[tuple[Any, ...]]
+
+LIMITS_THREADS: Final = 2
+"""Statements of limits wait for other nodes' for milliseconds; they must not wait for searches."""
+
+T = TypeVar("T")
+
+
+class PostgresLimits:
+    """Statements of limits, with their own connections. ``check_lease`` makes the writer commit, so that it finds out
+    that this node is dead.
+    """
+
+    def __init__(
+        self, address: str, *, epoch: str, node_name: str, lease_s: float, check_lease: Callable[[], object]
+    ) -> None:
+        self._epoch = epoch
+        self._check_lease = check_lease
+        self._threads = PostgresThreads(
+            address, name=f"toold {node_name} limits", epoch=epoch, lease_s=lease_s, threads=LIMITS_THREADS
+        )
+        self._notifications = PgNotifications(self._threads.connect, LIMITS_CHANNEL, self._notified)
+        self.on_wake: Callable[[str], None] = lambda _: None
+
+    def start(self) -> None:
+        """Begins to listen to the other nodes."""
+        self._notifications.start()
+
+    async def close(self) -> None:
+        """Closes the connections."""
+        await self._notifications.close()
+        await self._threads.close()
+
+    async def admit(self, request: AdmitRequest, *, may_take: bool) -> AdmitAnswer:
+        return await self._run(
+            lambda connection: pg_limits_sql.admit(connection, self._epoch, request, may_take=may_take)
+        )
+
+    async def settle(self, request_id: int, cost: Cost | None) -> None:
+        await self._run(lambda connection: pg_limits_sql.settle(connection, request_id, cost))
+
+    async def withdraw(self, provider: str) -> None:
+        await self._run(lambda connection: pg_limits_sql.withdraw(connection, self._epoch, provider))
+
+    async def held(self) -> frozenset[int]:
+        return await self._run(lambda connection: pg_limits_sql.held(connection, self._epoch))
+
+    async def budget_uses(self) -> Sequence[BudgetUse]:
+        return await self._run(pg_limits_sql.budget_uses)
+
+    async def _run(self, work: Callable[[Connection], T]) -> T:
+        def checked(connection: Connection) -> T:
+            try:
+                return work(connection)
+            except psycopg.Error as error:
+                if error.sqlstate != DEAD:
+                    raise
+                self._check_lease()
+                raise NodeFencedError("another node has declared this one dead") from None
+
+        return await self._threads.run(checked)
+
+    def _notified(self, payload: str) -> None:
+        epoch, _, provider = payload.partition(" ")
+        if epoch == self._epoch:
+            self.on_wake(provider)
