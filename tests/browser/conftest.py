@@ -19,8 +19,11 @@ import asyncio
 from pathlib import Path
 from typing import Any, Literal
 from pydantic import Field
+from toold.protocol.questions.client_question import read_question
 from toold.protocol.tool_call import ImageContent
 from toold.tools import Arguments, ToolOutput, tool
+
+HOSTILE = '<img src="http://192.0.2.1/x.png" onerror="window.hacked=1">'
 
 class Steps(Arguments):
     """What to report."""
@@ -86,6 +89,21 @@ class Nothing(Arguments):
 async def draws(arguments: Nothing, context):
     """Returns an image."""
     return ToolOutput("a pixel", blocks=(ImageContent(PIXEL, "image/png"),))
+
+class Amount(Arguments):
+    """How much."""
+    amount: int = Field(ge=1, le=10, description=HOSTILE)
+    kind: Literal["whole", "half"] = "whole"
+
+@tool("asks", read_only=True, open_world=False)
+async def asks(arguments: Text, context):
+    """Asks how much, and then whether a page was visited."""
+    amount = await context.elicit(arguments.text, Amount)
+    if amount is None:
+        return "declined"
+    visit = {"mode": "url", "message": "Visit it.", "url": "http://192.0.2.1/visit?<img>", "elicitationId": "1"}
+    visited = await context.ask_client(read_question("elicitation/create", visit))
+    return f"{amount.amount} {amount.kind}, {visited['action']}"
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 

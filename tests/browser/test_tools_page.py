@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.browser.chromium import Page
+from tests.browser.chromium import Chromium, Page
 from tests.browser.conftest import Site
 from tests.browser.test_now_page import HOSTILE
 
@@ -154,6 +154,57 @@ async def test_a_text_is_copied(operator: Page) -> None:
     await operator.click("[data-copy]")
     await operator.shows("ed", "[data-copy]")
     assert await operator.text("[data-copy]") in {"Copied", "Selected"}
+
+
+async def test_a_question_of_a_tool_is_answered(operator: Page, site: Site, chromium: Chromium) -> None:
+    """A form has the fields and says what is wrong, an address is text; no one else can answer, and a script in a
+    question does not run. The call continues with the answers.
+    """
+    await operator.open("/ui/tools/asks")
+    await fill(operator, "/text", HOSTILE)
+    await call(operator)
+    await operator.shows("asks", "#questions h3")
+    assert "<img src=" in await operator.text("#questions .prose")
+    assert "<img src=" in await operator.text("#questions .hint")
+    token = await operator.value("document.querySelector('[data-question]').dataset.question")
+    async with chromium.page(site.url) as guest:
+        await guest.sign_in(site.guest_token)
+        csrf = await guest.value("document.querySelector('meta[name=csrf]').content")
+        status = await guest.value(
+            f"fetch('/ui/tools/asks/answer', {{method: 'POST', headers: {{'X-CSRF-Token': '{csrf}'}},"
+            f" body: new URLSearchParams({{token: '{token}', decision: 'decline'}})}}).then(answer => answer.status)"
+        )
+        assert status == 404
+    await operator.value("document.querySelector('#questions form').noValidate = true")
+    await fill(operator, f"|{token}/amount", "70")
+    await operator.click("#questions button")
+    await operator.shows("amount", "#questions .problem")
+    await operator.value(f"document.querySelector('[name=\"|{token}/amount\"]').value = ''")
+    await fill(operator, f"|{token}/amount", "7")
+    await choose(operator, f"|{token}/kind", "half")
+    await operator.click("#questions button")
+    await operator.shows("http://192.0.2.1/visit?<img>", "#questions code")
+    assert await operator.value("document.querySelectorAll('#questions a, #questions img').length") == 0
+    await operator.click("#questions button")
+    await operator.shows("7 half, accept", "#outcome")
+    assert await operator.value("window.hacked") is None
+    assert not await operator.text("#questions")
+    operator.problems[:] = [text for text in operator.problems if "Failed to load resource" not in text]
+
+
+async def test_a_question_is_declined_or_ends_with_its_call(operator: Page) -> None:
+    """A declined question goes to the tool as such; one whose call is cancelled disappears."""
+    await operator.open("/ui/tools/asks")
+    await fill(operator, "/text", "How much?")
+    await call(operator)
+    await operator.shows("How much?", "#questions")
+    await operator.click("#questions button[value=decline]")
+    await operator.shows("declined", "#outcome")
+    await call(operator)
+    await operator.shows("How much?", "#questions")
+    await operator.click("#cancel")
+    await operator.shows("CANCELLED", "#outcome")
+    assert not await operator.text("#questions")
 
 
 async def test_the_form_works_with_the_keyboard(operator: Page) -> None:

@@ -81,6 +81,7 @@ class Trial {
     this.status = document.getElementById("status");
     this.stream = document.getElementById("stream");
     this.outcome = document.getElementById("outcome");
+    this.questions = document.getElementById("questions");
     this.callId = null;
   }
 
@@ -106,6 +107,7 @@ class Trial {
     } finally {
       this.set(false);
       this.status.replaceChildren();
+      this.questions.replaceChildren();
     }
   }
 
@@ -138,6 +140,34 @@ class Trial {
     this.stream.hidden = true;
     this.outcome.innerHTML = html; // rendered by the daemon, which escapes all values
     this.shown(this.outcome);
+  }
+
+  question(html) {
+    this.questions.insertAdjacentHTML("beforeend", html); // rendered by the daemon, which escapes all values
+    const asked = this.questions.lastElementChild;
+    for (const select of asked.querySelectorAll("select[data-union]")) chooseOption(select);
+    asked.querySelector("input:not([type=hidden]), select, textarea, button").focus();
+    this.showProgress("Waiting for your answer");
+  }
+
+  closed(token) {
+    for (const asked of [...this.questions.children]) if (asked.dataset.question === token) asked.remove();
+  }
+
+  async answer(form, button) {
+    const problem = form.querySelector("[role=alert]");
+    const response = await fetch(form.action, {
+      method: "POST",
+      body: new URLSearchParams(new FormData(form, button)),
+      headers: { "X-CSRF-Token": this.csrf, "HX-Request": "true" },
+    }).catch(() => null);
+    if (response?.ok) {
+      form.closest("[data-question]").remove();
+      this.showProgress("Running");
+      return;
+    }
+    problem.textContent = response?.headers.get("Toold-Problem") ?? "The daemon did not take the answer; try again.";
+    problem.hidden = false;
   }
 
   showProgress(message, done, total) {
@@ -225,16 +255,20 @@ export function startToolPage(csrf, say, shown) {
   const trial = new Trial(form, csrf, say, shown);
   const snippets = new Snippets(form, csrf);
   for (const select of form.querySelectorAll("select[data-union]")) chooseOption(select);
-  form.addEventListener("click", ({ target }) => {
+  document.addEventListener("click", ({ target }) => {
     if (target.matches("[data-add]")) addItem(target.parentElement, true);
     else if (target.matches("[data-remove]")) target.closest(".item").remove();
     else return;
     snippets.later();
   });
-  form.addEventListener("change", ({ target }) => {
+  document.addEventListener("change", ({ target }) => {
     if (target.matches("select[data-union]")) chooseOption(target);
     if (target.matches("input[type=file]")) takeFile(target);
     snippets.later();
+  });
+  trial.questions.addEventListener("submit", (event) => {
+    event.preventDefault();
+    trial.answer(event.target, event.submitter);
   });
   form.addEventListener("input", () => snippets.later());
   const whole = document.getElementById("whole");

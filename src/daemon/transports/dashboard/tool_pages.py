@@ -1,4 +1,4 @@
-"""The page Tools, and the page of a tool: its form, a call with it, and the call as texts to copy."""
+"""The page Tools, and the page of a tool: its form, a call with it, what it asks, and the call as texts to copy."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping
@@ -11,7 +11,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from ....dashboard import FormArguments, argument_form, call_snippets, form_arguments, shown_result
-from ....protocol.error_codes import PermissionDeniedError
+from ....protocol.error_codes import NotFoundError, PermissionDeniedError
+from ....protocol.questions.question_table import OpenQuestion
 from ....protocol.terminal_text import terminal_safe
 from ....protocol.tool_call import ToolResult
 from ...dispatch import Router
@@ -21,6 +22,7 @@ from .page_answers import PageAnswers
 from .page_guard import Form, PageGuard, page_host
 from .tool_list import SeenTool, find_seen, hints, ranked, seen_tools, tool_row
 from .tool_trial import ToolTrials
+from .trial_questions import answer_of, question_values
 
 MAX_QUERY_CHARS: Final = 200
 PAGE_TOOLS: Final = 150
@@ -41,6 +43,7 @@ class ToolPages:
             Route("/ui/tools/{name}", guard.page(self._tool)),
             Route("/ui/tools/{name}/snippets", guard.action(self._snippets, large=True), methods=["POST"]),
             Route("/ui/tools/{name}/call", guard.action(self._call, large=True), methods=["POST"]),
+            Route("/ui/tools/{name}/answer", guard.action(self._answer, large=True), methods=["POST"]),
         ]
 
     async def _list(self, request: Request, viewer: Viewer) -> Response:
@@ -119,13 +122,26 @@ class ToolPages:
             values.update(result=shown_result(result), call_id=call_id, problems=[])
             return self._part(viewer, values) if streams else ""
 
-        events = self._trials.run(viewer, seen.toolset, seen.tool.name, read.arguments, size, shown)
+        def asked(entry: OpenQuestion) -> str:
+            return self._answers.part("tool_question", viewer, **question_values(entry, seen.tool.name))
+
+        name, questions = seen.tool.name, asked if streams else None
+        events = self._trials.run(viewer, seen.toolset, name, read.arguments, size, shown, questions)
         if streams:
             return EventResponse(events)
         async with aclosing(events) as source:
             async for _ in source:
                 pass
         return self._page_of(viewer, seen, values)
+
+    async def _answer(self, _: Request, viewer: Viewer, form: Form) -> Response:
+        """Answers what a call of the viewer asks."""
+        found = self._router.questions.find(form.get("token", ""), viewer.principal)
+        if found is None:
+            raise NotFoundError("This question is no longer open: it was answered, or its call has ended.")
+        entry, _call = found
+        self._router.questions.answer(entry, answer_of(entry, form))
+        return Response(status_code=204)
 
     def _part(self, viewer: Viewer, values: Mapping[str, Any]) -> str:
         return self._answers.part("tool_result", viewer, **values)

@@ -1,4 +1,4 @@
-"""A call that a person makes from the page of a tool: its progress, streamed text and result, as events.
+"""A call that a person makes from the page of a tool: its progress, streamed text, questions and result, as events.
 
 The call ends if the person leaves the page.
 """
@@ -9,12 +9,14 @@ from typing import Any, Final
 
 import msgspec
 
+from ....protocol.questions.question_table import OpenQuestion
 from ....protocol.tool_call import ClientInfo, Progress, ToolCall, ToolResult, encode_result
 from ...dispatch import AbsentResultPort, DisconnectedPort, Router, RunningCall, prepared
 from ...observability.logging_setup import bind_session
 from ..keyed_sessions import KeyedSessions
 from .dashboard_port import Viewer
 from .event_response import server_sent_event
+from .trial_questions import ANSWERED_KINDS
 
 TRANSPORT: Final = "dashboard"
 CLIENT: Final = ClientInfo(TRANSPORT)
@@ -25,8 +27,12 @@ _REQUEST: Final = "1"
 class TrialPort(DisconnectedPort):
     """What a call has reported and the page has not read. Of progress, only the latest; chunks that wait are joined."""
 
-    def __init__(self) -> None:
+    def __init__(self, asked: Callable[[OpenQuestion], str] | None) -> None:
+        """``asked`` renders a question; None if the page cannot show any."""
         self.result: ToolResult | None = None
+        self._asked = asked
+        self._questions: dict[str, bytes] = {}
+        """The unsent events of questions, by token."""
         self.changed = asyncio.Event()
         self._progress: Progress | None = None
         self._chunks: list[str] = []
@@ -39,7 +45,17 @@ class TrialPort(DisconnectedPort):
         events = b"" if progress is None else server_sent_event("progress", msgspec.json.encode(progress))
         if chunks:
             events += server_sent_event("chunk", msgspec.json.encode("".join(chunks)))
-        return events
+        questions, self._questions = self._questions, {}
+        return events + b"".join(questions.values())
+
+    def question(self, _call: RunningCall, entry: OpenQuestion) -> None:
+        if self._asked is not None:
+            self._questions[entry.token] = server_sent_event("question", self._asked(entry).encode(errors="replace"))
+            self.changed.set()
+
+    def question_closed(self, _call: RunningCall, entry: OpenQuestion) -> None:
+        self._questions[entry.token] = server_sent_event("closed", entry.token.encode())
+        self.changed.set()
 
     def settle(self, result: ToolResult) -> None:
         """Takes the result of a call that did not run."""
@@ -84,15 +100,18 @@ class ToolTrials:
         arguments: Mapping[str, Any],
         size: int,
         shown: Callable[[ToolResult, str | None], str],
+        asked: Callable[[OpenQuestion], str] | None,
     ) -> AsyncGenerator[bytes, None]:
-        """The events of one call of ``size`` bytes: ``started`` with its id, ``progress``, ``chunk``, and ``result``
-        with the HTML that ``shown`` returns of the result and the id. Closing this ends the call.
+        """The events of one call of ``size`` bytes: ``started`` with its id, ``progress``, ``chunk``, ``question`` with
+        the HTML that ``asked`` returns, ``closed`` with the token of a question that is no longer open, and
+        ``result`` with the HTML that ``shown`` returns of the result and the id. Closing this ends the call.
         """
         session = self._sessions.open(viewer.access, toolset, CLIENT, label=TRANSPORT, streams=True)
         bind_session(session.label)
-        call = ToolCall(_REQUEST, tool, dict(arguments), None, size, "cancel")
+        kinds = () if asked is None else ANSWERED_KINDS
+        call = ToolCall(_REQUEST, tool, dict(arguments), None, size, "cancel", answers=kinds)
         ready = await prepared(self._router.catalog, session, call)
-        port = TrialPort()
+        port = TrialPort(asked)
         call_id = None
         self._router.connect(session, port)
         try:
