@@ -27,8 +27,8 @@ from .terminal_output import say, say_json
 HEADERS: Row = ("WHEN", "PRINCIPAL", "SESSION", "TOOL", "OUTCOME", "LATENCY", "MODEL", "TOKENS", "COST")
 
 
-EXPORTED: Final = ("seq", *CallRow.__struct_fields__, "mac")
-"""The exported columns; ``seq`` and ``mac`` are the row's position and keyed hash in the audit chain."""
+EXPORTED: Final = ("seq", *CallRow.__struct_fields__, "mac", "chain")
+"""The exported columns; ``seq`` and ``mac`` are the row's position and keyed hash in the audit chain ``chain``."""
 
 
 @click.group()
@@ -135,7 +135,7 @@ def _shown(row: CallRow) -> Row:
 def _columns(row: ChainedRow) -> dict[str, Any]:
     """The row's values by the names in ``EXPORTED``."""
     mac = None if row.mac is None else row.mac.hex()
-    return {"seq": row.seq, **msgspec.structs.asdict(row.call), "mac": mac}
+    return {"seq": row.seq, **msgspec.structs.asdict(row.call), "mac": mac, "chain": row.chain}
 
 
 def _print_json(rows: Iterable[CallRow | dict[str, Any]]) -> None:

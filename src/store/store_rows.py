@@ -59,6 +59,8 @@ class ChainedRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     seq: int
     mac: bytes | None
     """None if the row is older than the chain."""
+    chain: int = 0
+    """The number of the chain; there are others only if several nodes share the database."""
     call: CallRow
 
 

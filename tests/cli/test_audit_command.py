@@ -89,7 +89,8 @@ def test_export_has_all_columns(run: Run, kept: list[CallRow], bare_environment:
         rows = [json.loads(line) for line in run("audit", "export", "--json").stdout.splitlines()]
     else:
         rows = list(csv.DictReader(io.StringIO(run("audit", "export").stdout)))
-    assert list(rows[0]) == columns
+    assert list(rows[0]) == [*columns, "chain"]
+    assert {int(row["chain"]) for row in rows} == {0}
     assert [(int(row["seq"]), row["mac"] or "") for row in rows] == chain
     assert rows[0]["mac"] == (None if as_json else "")
 

@@ -40,10 +40,10 @@ class PostgresArchive:
     def calls_since(self, started_at: float) -> Iterator[ChainedRow]:
         """Yields all calls that started at or after a Unix time, about in the order in which they ended."""
         rows = self._rows(
-            f"SELECT seq, mac, {', '.join(COLUMNS)} FROM call WHERE started_at >= %s ORDER BY number",  # noqa: S608 - our own names
+            f"SELECT chain, seq, mac, {', '.join(COLUMNS)} FROM call WHERE started_at >= %s ORDER BY number",  # noqa: S608 - our own names
             (started_at,),
         )
-        return (ChainedRow(seq=seq, mac=mac, call=stored_row(fields)) for seq, mac, *fields in rows)
+        return (ChainedRow(chain=chain, seq=seq, mac=mac, call=stored_row(fields)) for chain, seq, mac, *fields in rows)
 
     def totals(self) -> CallTotals:
         """Returns the sums over all calls ever recorded."""

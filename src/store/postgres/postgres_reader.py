@@ -156,7 +156,7 @@ class PostgresReader:
         return await self._threads.run(work)
 
     async def close(self) -> None:
-        """Closes the connections. A read that is still running after 1 s is abandoned."""
+        """Closes the connections. A read that is still running after 1 s is interrupted."""
         await self._threads.close()
 
     @contextlib.contextmanager

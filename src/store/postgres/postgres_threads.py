@@ -3,6 +3,8 @@
 import asyncio
 import concurrent.futures
 import contextlib
+import os
+import socket
 import threading
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
@@ -34,6 +36,7 @@ class PostgresThreads:
         self._threads = concurrent.futures.ThreadPoolExecutor(threads, thread_name_prefix="store-reader")
         self._own = threading.local()
         self._connections: list[Connection] = []
+        self._closing = False
 
     def connect(self) -> Connection:
         """Returns a new connection, which the caller closes.
@@ -49,19 +52,30 @@ class PostgresThreads:
         Raises:
             StoreError: the database does not answer, or refuses.
         """
+        self._require_open()
         return await asyncio.get_running_loop().run_in_executor(self._threads, self._run, work)
 
     async def close(self) -> None:
-        """Closes the connections. Work that is still running after 1 s is abandoned."""
+        """Closes the connections. Work that is still running after 1 s is interrupted."""
+        self._closing = True
         self._threads.shutdown(wait=False, cancel_futures=True)
         closing = asyncio.get_running_loop().run_in_executor(None, self._threads.shutdown)
         _, hung = await asyncio.wait([closing], timeout=_CLOSE_TIMEOUT_S)
         if hung:
-            _log.warning("database read hangs; abandoned")
+            # Else its thread would wait for the server as long as TCP does, and the process for its thread.
+            _log.warning("database read hangs; interrupted")
+            for connection in list(self._connections):
+                _interrupt(connection)
+            _, hung = await asyncio.wait([closing], timeout=_CLOSE_TIMEOUT_S)
+        if hung:  # a thread connects at this moment, which has a time limit
             return
         for connection in self._connections:
             with contextlib.suppress(psycopg.Error):
                 connection.close()
+
+    def _require_open(self) -> None:
+        if self._closing:
+            raise StoreError("the store is closed", "the store is closed")
 
     def _run(self, work: Callable[[Connection], T]) -> T:
         try:
@@ -77,6 +91,7 @@ class PostgresThreads:
             raise StoreError(f"the database cannot be read ({reason})", reason) from None
 
     def _connection(self) -> Connection:
+        self._require_open()
         connection: Connection | None = getattr(self._own, "connection", None)
         if connection is None or connection.closed:
             if connection is not None:
@@ -86,3 +101,9 @@ class PostgresThreads:
             self._own.connection = connection
             self._connections.append(connection)
         return connection
+
+
+def _interrupt(connection: Connection) -> None:
+    """Ends another thread's wait for the server. To close the connection would free what that thread uses."""
+    with contextlib.suppress(OSError, psycopg.Error), socket.socket(fileno=os.dup(connection.fileno())) as own:
+        own.shutdown(socket.SHUT_RDWR)

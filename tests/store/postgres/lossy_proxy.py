@@ -6,17 +6,21 @@ import socket
 import tempfile
 import threading
 from pathlib import Path
-from typing import Literal, Self
+from typing import Final, Literal, Self
 
 Loss = Literal["request", "answer"]
+
+# The server's last message before it waits for the client: Z, four bytes of length, and whether a transaction is open.
+_IDLE: Final = b"Z\0\0\0\x05I"
+_IN_TRANSACTION: Final = b"Z\0\0\0\x05T"
 
 
 class LossyProxy:
     """Forwards each connection to the server's Unix socket.
 
     ``lose("request")``: the next bytes of a client are not forwarded, and the connection ends. ``lose("answer")``: they
-    are forwarded, the server acts on them, and then the connection ends without its answer. ``refusing``: new
-    connections are refused.
+    are forwarded, the server acts on them until its transaction ends, and then the connection ends without its last
+    answer. ``refusing``: new connections are refused. ``silent``: nothing is forwarded, and nothing ends.
     """
 
     def __init__(self, upstream: Path) -> None:
@@ -28,6 +32,7 @@ class LossyProxy:
         self._loss: Loss | None = None
         self._pairs: list[tuple[socket.socket, socket.socket]] = []
         self.refusing = False
+        self.silent = False
         self.lost = threading.Event()
         """Set once something was lost."""
         threading.Thread(target=self._accept, daemon=True).start()
@@ -77,20 +82,16 @@ class LossyProxy:
                 readable, _, _ = select.select(pair, [], [])
                 if client in readable:
                     request = client.recv(1 << 16)
-                    if request and self._loss == "request":
+                    if not request or self._loss == "request":
                         break
-                    losing = losing or (bool(request) and self._loss == "answer")
-                    if not request:
-                        break
-                    server.sendall(request)
+                    losing = losing or self._loss == "answer"
+                    if not self.silent:
+                        server.sendall(request)
                 if server in readable:
                     answer = server.recv(1 << 16)
-                    # The server's last message of a transaction says that it is idle: Z, four bytes of length, I.
-                    if losing and answer.endswith(b"Z\0\0\0\x05I"):
+                    if not answer or (losing and answer.endswith(_IDLE)):
                         break
-                    if not answer:
-                        break
-                    if not losing:
+                    if not losing or answer.endswith(_IN_TRANSACTION):
                         client.sendall(answer)
         if self._loss is not None:
             self._loss = None

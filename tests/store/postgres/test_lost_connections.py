@@ -1,6 +1,7 @@
 """Commits whose connection is lost: before the server gets them, or before the node gets the answer."""
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator
 
 import pytest
@@ -8,6 +9,7 @@ from tests.store.contract.stored_calls import Calls, stored
 from tests.store.postgres.lossy_proxy import Loss, LossyProxy
 from tests.store.postgres_databases import PostgresDatabase
 from toold.store import Store, StoreError
+from toold.store.postgres import postgres_reader
 from toold.store.postgres.postgres_committer import PostgresCommitter
 
 LOSSES: list[Loss] = ["request", "answer"]
@@ -121,6 +123,53 @@ async def test_while_the_database_is_away_ends_wait_and_starts_are_refused(
 
 def _has_problem(node: Store) -> bool:
     return node.problem is not None
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+async def test_an_adoption_whose_answer_is_lost_is_found(
+    postgres_database: PostgresDatabase, proxy: LossyProxy, call: Calls, loss: Loss, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The node gets the calls that it has adopted, once; they are not lost until its end."""
+    monkeypatch.setattr(postgres_reader, "READER_THREADS", 1)  # the connection that is lost is the one that is open
+    first = postgres_database.node("n0")
+    first.sessions.open(call.session)
+    await first.journal.start(call.detached("d"))
+    direct = postgres_database.address
+    postgres_database.address = proxy.address(postgres_database.name)
+    node = postgres_database.node("n1")
+    postgres_database.address = direct
+    assert await node.journal.adopt_detached() == []
+    await first.close()
+    proxy.lose(loss)
+    assert [each.call_id for each in await node.journal.adopt_detached()] == ["e0-d"]
+    assert proxy.lost.is_set()
+    assert await node.journal.adopt_detached() == []
+    assert postgres_database.sql("SELECT node, commit_number < 0 FROM journal") == "n1|t"
+    await node.close()
+
+
+async def test_a_read_without_an_answer_does_not_keep_the_store_open(node: Store, proxy: LossyProxy) -> None:
+    """The read fails, and its thread ends: else the process could not."""
+    assert await node.sessions.call_states("s-1", ["a"]) == {}
+    proxy.silent = True
+    reader = node._reader
+    assert isinstance(reader, postgres_reader.PostgresReader)
+    began = threading.Event()
+
+    def ask(connection: postgres_reader.Connection) -> object:
+        began.set()
+        return connection.execute("SELECT 1").fetchone()
+
+    reading = asyncio.ensure_future(reader.run(ask))
+    await asyncio.to_thread(began.wait, 60)
+    await reader.close()
+    with pytest.raises(StoreError):
+        await reading
+    with pytest.raises(StoreError, match="closed"):
+        await node.sessions.call_states("s-1", ["a"])
+    assert [thread.name for thread in threading.enumerate() if thread.name.startswith("store-reader")] == []
+    proxy.silent = False
+    proxy.disconnect()  # the writer's connection, so that the store can be closed
 
 
 async def test_reads_survive_a_lost_connection(node: Store, proxy: LossyProxy, call: Calls) -> None:

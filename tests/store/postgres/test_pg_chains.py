@@ -65,6 +65,9 @@ async def test_all_nodes_see_all_rows_and_sums(postgres_database: PostgresDataba
     assert (await second.audit.totals()).all.calls == 3
     assert [call.call.id for call in await first.audit.unsent_calls(0, 10)] == ["a", "c"]
     assert [call.call.id for call in await second.audit.unsent_calls(0, 10)] == ["b"]
+    with open_postgres_archive(postgres_database.address) as archive:
+        exported = {call.call.id: call.chain for call in archive.calls_since(0.0)}
+    assert exported["a"] == exported["c"] != exported["b"]
     await first.close()
     await second.close()
 
