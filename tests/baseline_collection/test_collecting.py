@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from toold.client import MCPWebSocketClient
+from toold.client import MCPWebSocketClient, client_link
 
 from baseline.collecting import CollectionError, Side, collect, connected, connections_for
 from baseline.draft import Draft
@@ -213,8 +213,9 @@ async def test_two_sides_take_turns(connect: Connect, begin: Begin) -> None:
     assert len(one.calls) == len(other.calls) == 3
 
 
-async def test_unreachable_daemon_is_an_error(begin: Begin) -> None:
+async def test_unreachable_daemon_is_an_error(begin: Begin, monkeypatch: pytest.MonkeyPatch) -> None:
     """If no daemon answers, the run ends before any call, with the client's error and advice how to start a daemon."""
+    monkeypatch.setattr(client_link, "MAX_DELAY_S", 0.01)  # between the attempts
     with begin("echo") as draft:
         nobody = Side(draft, lambda: MCPWebSocketClient("127.0.0.1", 9), Matrix({"echo": Case()}))
         with pytest.raises(CollectionError, match=r"127\.0\.0\.1:9.*\(--simulate starts a daemon"):

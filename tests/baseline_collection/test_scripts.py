@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from toold.client import client_link
 
 from baseline.matrix import SHIPPED, workspace_of
 from baseline.own_daemon import OwnDaemon, environment_for, own_daemon
@@ -341,8 +342,11 @@ def test_help_has_examples(call_main: Run, script: str) -> None:
         (["upload.py", "none.json"], 1, "set TOOLD_SUPABASE_URL and TOOLD_SUPABASE_SERVICE_ROLE_KEY"),
     ],
 )
-def test_invalid_input_is_an_error(call_main: Run, arguments: list[str], code: int, says: str) -> None:
+def test_invalid_input_is_an_error(
+    call_main: Run, monkeypatch: pytest.MonkeyPatch, arguments: list[str], code: int, says: str
+) -> None:
     """Invalid input is an error message with its exit code and without a traceback."""
+    monkeypatch.setattr(client_link, "MAX_DELAY_S", 0.01)  # between the attempts to reach a daemon
     ended, _, err = call_main(*arguments)
     assert ended == code, err
     assert says in err

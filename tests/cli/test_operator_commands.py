@@ -87,6 +87,7 @@ def test_a_stopping_daemon_is_not_signalled_again(
     """A second signal would cut its grace period short; it is waited for."""
     operated.announce(stopping=True)
     monkeypatch.setattr(os, "kill", lambda *_: pytest.fail("it was signalled"))
+    monkeypatch.setattr(operator_commands, "_PROCESS_END_S", 0.0)  # the process lives on: only its lock is released
     looks = iter([operated.pid, operated.pid, None])
     monkeypatch.setattr(operator_commands, "running_pid", lambda _: next(looks))
     result = run("stop")

@@ -123,24 +123,23 @@ async def _failed(world: World, method: str, params: Json) -> tuple[str, str]:
 REQUESTS = pytest.mark.parametrize(("method", "params"), [("tools/call", {"name": "swear"}), READ, GET, COMPLETE])
 
 
-@pytest.mark.parametrize(
-    ("method", "params", "lie"),
-    [
-        ("tools/call", {"name": "swear"}, of_another),
-        ("tools/call", {"name": "swear"}, without_id),
+async def test_an_answer_with_a_wrong_id(world: World) -> None:
+    """It answers no one: the caller gets an error that names the server, and another caller its own answer."""
+    lies = iter((of_another, without_id))
+    requests: list[tuple[str, Json, Lie]] = [
+        ("tools/call", {"name": "swear"}, lambda request: next(lies)(request)),
+        ("tools/call", {"name": "swear"}, lambda request: next(lies)(request)),
         (*READ, of_another),
         (*GET, without_id),
         (*COMPLETE, of_another),
-    ],
-)
-async def test_an_answer_with_a_wrong_id(world: World, method: str, params: Json, lie: Lie) -> None:
-    """It answers no one: the caller gets an error that names the server, and another caller its own answer."""
-    world.liar.lies[method] = lie
-    failing = asyncio.create_task(_failed(world, method, params))
+    ]  # all at once: some end with their timeouts only
+    world.liar.lies |= {method: lie for method, _, lie in requests}
+    failing = [asyncio.create_task(_failed(world, method, params)) for method, params, _ in requests]
     await world.is_honest()
-    code, message = await failing
-    assert code in {"TIMEOUT", "PROVIDER_ERROR", "SERVICE_UNAVAILABLE"}
-    assert "liar" in message
+    for (method, *_), (code, message) in zip(requests, await asyncio.gather(*failing), strict=True):
+        assert code in {"TIMEOUT", "PROVIDER_ERROR", "SERVICE_UNAVAILABLE"}, method
+        assert "liar" in message, method
+    assert next(lies, None) is None
 
 
 @REQUESTS

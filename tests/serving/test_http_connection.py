@@ -161,7 +161,7 @@ async def test_the_app_knows_that_the_request_is_complete(ask: Ask) -> None:
 
 async def test_a_body_that_stops_after_its_answer(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
     """The connection is closed: the app has finished."""
-    monkeypatch.setattr(http_connection, "HEAD_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(http_connection, "SKIPPED_S", 0.2)
     answer = await ask(POST.replace(b"/p", b"/early") + b"Content-Length: 9\r\n\r\n", b"a", b"a")
     assert answer.endswith(b"/early host,content-length ")
 

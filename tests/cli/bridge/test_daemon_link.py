@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from toold.cli.bridge.daemon_link import DaemonLink
 from toold.cli.bridge.daemon_starter import DaemonStarter
+from toold.client import client_link
 from toold.protocol.error_codes import ErrorCode, ServiceUnavailableError
 from toold.protocol.tool_call import ImageContent, TextContent, ToolCall
 
@@ -25,6 +26,7 @@ def upstream(directory: Path | None = None) -> DaemonLink:
 async def test_an_unreachable_remote_daemon(monkeypatch: pytest.MonkeyPatch, bare_environment: Path) -> None:
     """The bridge does not start a remote daemon: the error names the address, and nothing was executed."""
     monkeypatch.setenv("TOOLD_HOST", "daemon.invalid")
+    monkeypatch.setattr(client_link, "MAX_DELAY_S", 0.01)  # between the attempts
     way = upstream()
     with pytest.raises(ServiceUnavailableError, match=r"daemon\.invalid"):
         await way.instructions()

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
+from toold.daemon.dispatch import call_execution
 from toold.protocol.error_codes import PermissionDeniedError, ToolExecutionError
 from toold.protocol.tool_call import ToolResult
 from toold.providers import CompletionRequest, Delta, OnDelta
@@ -92,8 +93,11 @@ async def test_a_call_that_cannot_be_recorded_is_answered(make_harness: Any, mak
     assert [line["event"] for line in lines] == ["call could not be recorded"]
 
 
-async def test_a_tool_that_swallows_its_cancellation_is_answered_for(make_harness: Any, make_tool: Any) -> None:
+async def test_a_tool_that_swallows_its_cancellation_is_answered_for(
+    make_harness: Any, make_tool: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It keeps its permit, but its caller does not wait for it."""
+    monkeypatch.setattr(call_execution, "STUCK_S", 0.1)
     release = asyncio.Event()
 
     async def stubborn(arguments: Any, context: Any) -> Any:

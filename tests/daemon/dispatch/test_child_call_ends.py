@@ -5,6 +5,7 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
+from toold.daemon.dispatch import call_execution
 from toold.protocol.error_codes import ToolExecutionError
 from toold.protocol.tool_call import TextContent
 
@@ -86,9 +87,10 @@ async def test_children_end_with_their_parent(
 
 
 async def test_a_child_that_does_not_return_is_answered_for(
-    make_harness: Any, make_tool: Any, make_orchestration: Any
+    make_harness: Any, make_tool: Any, make_orchestration: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A tool that swallows its cancellation delays its parent by the same second."""
+    """A tool that swallows its cancellation delays its parent by the same time again."""
+    monkeypatch.setattr(call_execution, "STUCK_S", 0.1)
     release = asyncio.Event()
 
     async def stuck(arguments: Any, context: Any) -> str:
@@ -97,7 +99,8 @@ async def test_a_child_that_does_not_return_is_answered_for(
                 await release.wait()
         return "at last"
 
-    harness = make_harness([make_orchestration(calling("stuck")), make_tool("stuck", stuck)])
+    tools = [make_orchestration(calling("stuck")), make_tool("stuck", stuck)]
+    harness = make_harness(tools, progress_interval_s=0.2)
     session = harness.session()
     heartbeats = asyncio.create_task(harness.router.send_heartbeats())
     harness.submit(session, 1, "compose")
