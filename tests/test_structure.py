@@ -52,10 +52,18 @@ def bound_names(package: str) -> set[str]:
     return names
 
 
+def statements(block: ast.AST) -> Iterator[ast.AST]:
+    """The statements of a block and of the blocks in it, without the expressions, which are most of a tree."""
+    for name in ("body", "orelse", "handlers", "finalbody", "cases"):
+        for node in getattr(block, name, ()):
+            yield node
+            yield from statements(node)
+
+
 def imports(module: str) -> Iterator[str]:
     """The modules of ``src/`` that a module imports."""
     package = module if module in PACKAGES else module.rpartition(".")[0]
-    for node in ast.walk(trees()[module]):
+    for node in statements(trees()[module]):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):

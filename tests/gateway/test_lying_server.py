@@ -23,6 +23,7 @@ from tests.waiting import until
 from toold.daemon.app import Daemon
 from toold.daemon.config.setting_sources import load_settings
 from toold.daemon.lifecycle import running
+from toold.resource_catalog import catalog_methods
 from toold.sources.source_manager import SourceState
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -123,8 +124,9 @@ async def _failed(world: World, method: str, params: Json) -> tuple[str, str]:
 REQUESTS = pytest.mark.parametrize(("method", "params"), [("tools/call", {"name": "swear"}), READ, GET, COMPLETE])
 
 
-async def test_an_answer_with_a_wrong_id(world: World) -> None:
+async def test_an_answer_with_a_wrong_id(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """It answers no one: the caller gets an error that names the server, and another caller its own answer."""
+    monkeypatch.setattr(catalog_methods, "COMPLETION_TIMEOUT_S", 2.0)
     lies = iter((of_another, without_id))
     requests: list[tuple[str, Json, Lie]] = [
         ("tools/call", {"name": "swear"}, lambda request: next(lies)(request)),

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -16,8 +17,12 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from jwt.algorithms import ECAlgorithm, OKPAlgorithm, RSAAlgorithm
 
 Claims = dict[str, Any]
-_RSA = [rsa.generate_private_key(public_exponent=65537, key_size=2048) for _ in range(2)]
-"""Generated once, since generation is slow."""
+
+
+@cache  # once, when a test needs it: generation is slow
+def _rsa(number: int) -> rsa.RSAPrivateKey:
+    """One of several keys."""
+    return rsa.generate_private_key(public_exponent=65537, key_size=2048)
 
 
 @dataclass
@@ -82,7 +87,7 @@ def unsigned(header: dict[str, Any], claims: Claims) -> str:
 @pytest.fixture
 def spare_rsa() -> Any:
     """Another RSA key."""
-    return _RSA[1]
+    return _rsa(1)
 
 
 @pytest.fixture
@@ -117,7 +122,7 @@ def running_issuer() -> Iterator[Issuer]:
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     new_issuer = Issuer(server.server_port)
     new_issuer.keys = {
-        "rsa": _RSA[0],
+        "rsa": _rsa(0),
         "ec": ec.generate_private_key(ec.SECP256R1()),
         "ed": ed25519.Ed25519PrivateKey.generate(),
     }

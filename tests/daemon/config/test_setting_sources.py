@@ -209,15 +209,18 @@ def test_a_file_that_is_not_text_is_refused(tmp_path: Path) -> None:
 TOML = ("true", "[1]", "{}", "1.5", "''", "-1", "'x'", "1979-05-27", "1e400", "9" * 5000, "[]", "nan")
 
 
-@pytest.mark.parametrize("name", sorted(Settings.model_fields))
-def test_no_error_text_of_the_library_is_shown(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize("value", TOML)
+def test_no_error_text_of_the_library_is_shown(tmp_path: Path, value: str) -> None:
     """For every type of wrong value, the message is this package's, not pydantic's."""
-    for value in TOML:
-        (tmp_path / "toold.toml").write_text(f"{name} = {value}")
-        reported = outcome(cwd=tmp_path, env={})
-        assert not re.search(r"Input should|valid (integer|number|string)|at least|Exceeds|unable to", reported), (
-            reported
-        )
+    file = tmp_path / "toold.toml"
+    file.write_text("\n".join(f"{name} = {value}" for name in Settings.model_fields))
+    reported = [outcome(cwd=tmp_path, env={})]
+    accepted = [name for name in Settings.model_fields if not re.search(rf"\b{name} \(", reported[0])]
+    for name in accepted:  # alone, it may be refused for its relation to other settings
+        file.write_text(f"{name} = {value}")
+        reported.append(outcome(cwd=tmp_path, env={}))
+    texts = re.compile(r"Input should|valid (integer|number|string)|at least|Exceeds|unable to")
+    assert [text for text in reported if texts.search(text)] == []
 
 
 def test_an_invalid_flag_is_marked_as_such(tmp_path: Path) -> None:
