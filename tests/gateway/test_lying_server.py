@@ -128,9 +128,13 @@ async def test_an_answer_with_a_wrong_id(world: World, monkeypatch: pytest.Monke
     """It answers no one: the caller gets an error that names the server, and another caller its own answer."""
     monkeypatch.setattr(catalog_methods, "COMPLETION_TIMEOUT_S", 2.0)
     lies = iter((of_another, without_id))
+
+    def of_each_kind(request: Json) -> Any:
+        return next(lies)(request)
+
     requests: list[tuple[str, Json, Lie]] = [
-        ("tools/call", {"name": "swear"}, lambda request: next(lies)(request)),
-        ("tools/call", {"name": "swear"}, lambda request: next(lies)(request)),
+        ("tools/call", {"name": "swear"}, of_each_kind),
+        ("tools/call", {"name": "swear"}, of_each_kind),
         (*READ, of_another),
         (*GET, without_id),
         (*COMPLETE, of_another),
