@@ -59,6 +59,11 @@ class PinnedCatalog:
             if comparison.definition.name == tool:
                 raise PermissionDeniedError.content_free(str(withheld_reason(self._source, comparison)))
 
+    def runs_as_task(self, tool: str) -> bool:
+        """Whether the server runs its tool of this name only as a task."""
+        tools = () if self.listing is None else self.listing.tools
+        return any(definition.as_task for definition in tools if definition.name == tool)
+
     async def restore(self) -> bool:
         """Makes the catalog of the pinned tools. Returns False if there are none.
 

@@ -41,11 +41,13 @@ class UpstreamDefinition(msgspec.Struct, frozen=True, omit_defaults=True):
     title: str = ""
     shown: dict[str, Any] = {}
     """How an MCP server's listing has the tool besides (``ToolInfo.mcp``). No model reads it, so it is not compared."""
+    as_task: bool = False
+    """Whether the server runs it only as a task. No model reads that either."""
 
     @property
     def digest(self) -> str:
         """The SHA-256 of what is compared, independent of key order."""
-        compared = msgspec.structs.replace(self, shown={})
+        compared = msgspec.structs.replace(self, shown={}, as_task=False)
         return hashlib.sha256(msgspec.json.encode(compared, order="deterministic")).hexdigest()
 
     @property

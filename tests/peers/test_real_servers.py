@@ -188,6 +188,28 @@ async def test_progress_reaches_the_client(world: World, way: str, mode: str) ->
     assert seen
 
 
+@EACH_WAY
+@MODES
+async def test_a_tool_that_runs_as_a_task(world: World, way: str, mode: str) -> None:
+    """The client calls it like any other: the daemon awaits the task, and passes on its messages and its question."""
+    seen: list[str | None] = []
+
+    async def progressed(progress: float, total: float | None, message: str | None) -> None:
+        seen.append(message)
+
+    async def choose(_: Any, params: Any) -> types.ElicitResult:
+        assert "multiple interpretations" in params.message
+        return types.ElicitResult(action="accept", content={"interpretation": "snake"})
+
+    async with world.through(way, mode, elicitation_callback=choose) as client:
+        arguments = {"topic": "python", "ambiguous": True}
+        reply = await client.call_tool("everything_simulate-research-query", arguments, progress_callback=progressed)
+    assert not reply.is_error, _text(reply)
+    assert "# Research Report: python (snake)" in _text(reply)
+    stages = {f"{stage}..." for stage in ("Gathering sources", "Analyzing content", "Generating report")}
+    assert stages & set(seen)  # a client gets the latest message of the moment
+
+
 DATA: dict[str, list[tuple[str, dict[str, Any]]]] = {
     "everything": [("get-structured-content", {"location": "New York"}), ("get-sum", {"a": 1, "b": 2})],
     "filesystem": [("list_allowed_directories", {}), ("read_text_file", {"path": "/nothing"})],

@@ -63,8 +63,11 @@ class CallerSessions:
         seconds: float,
         report: Report,
         questions: CallQuestions,
+        *,
+        as_task: bool,
     ) -> tuple["UpstreamResult", ValueMask]:
-        """The result of a call of the server's tool, and what hides the credential in it.
+        """The result of a call of the server's tool, and what hides the credential in it. ``as_task`` as for
+        ``UpstreamSession.call``.
 
         Raises:
             CallError: there is no result. No error contains the credential.
@@ -75,7 +78,7 @@ class CallerSessions:
                 return report(mask.text(message), done, total)
 
             questions.hide(mask.value)
-            return await session.call(tool, arguments, left, masked, questions)
+            return await session.call(tool, arguments, left, masked, questions, as_task=as_task)
 
         return await self._run(open_session, call, context, seconds)
 

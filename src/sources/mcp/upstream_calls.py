@@ -145,7 +145,10 @@ class UpstreamCalls:
     ) -> ToolOutput | str:
         open_session = await self._opening()
         report, seconds = self._report(context), self._seconds_left(context)
-        result, mask = await sessions.call(open_session, tool, arguments, context, seconds, report, questions)
+        as_task = self._catalog.runs_as_task(tool)
+        result, mask = await sessions.call(
+            open_session, tool, arguments, context, seconds, report, questions, as_task=as_task
+        )
         return self._answer(result, mask.value)
 
     def _answer(self, result: "UpstreamResult", redact: Callable[[Any], Any]) -> ToolOutput | str:
@@ -167,7 +170,9 @@ class UpstreamCalls:
         context: ToolContext,
         questions: CallQuestions,
     ) -> "UpstreamResult":
-        return await session.call(tool, arguments, self._seconds_left(context), self._report(context), questions)
+        as_task = self._catalog.runs_as_task(tool)
+        seconds = self._seconds_left(context)
+        return await session.call(tool, arguments, seconds, self._report(context), questions, as_task=as_task)
 
     async def ask(self, ask: ContentQuestion, context: ToolContext) -> dict[str, Any]:
         """The answer to a question about resources or prompts, without the source's secrets."""

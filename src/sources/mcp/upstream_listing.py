@@ -135,11 +135,14 @@ def definition(tool: Tool) -> UpstreamDefinition:
         hints,
         title=title,
         shown=shown,
+        as_task=plain.get("execution", {}).get("taskSupport") == "required",
     )
 
 
 class FilteredStream:
-    """A server's messages for the SDK, with invalid tools removed. Implements the SDK's ``ReadStream``."""
+    """A server's messages for the SDK, with invalid tools removed, and a created task as a result of its tool.
+    Implements the SDK's ``ReadStream``.
+    """
 
     def __init__(self, messages: Any, notes: list[SourceNote]) -> None:
         """Notes about removed tools are appended to ``notes``."""
@@ -176,4 +179,6 @@ class FilteredStream:
         message = item.message if isinstance(item, SessionMessage) else None
         if isinstance(message, JSONRPCResponse) and "content" not in message.result:  # not a tool result
             self._notes += remove_invalid_tools(message.result)
+            if isinstance(message.result.get("task"), Mapping):
+                message.result["content"] = []  # the SDK knows no created tasks: it demands a tool's result
         return item

@@ -38,6 +38,7 @@ from .upstream_failures import UpstreamUnavailableError
 from .upstream_http import recorded_in
 from .upstream_listing import ListingCollector
 from .upstream_questions import CallQuestions
+from .upstream_tasks import UpstreamTask, task_kind
 
 _RESUBSCRIBE_S: Final = 5.0
 _STATE_ONLY_S: Final = 0.25
@@ -160,10 +161,12 @@ class UpstreamSession:
         seconds: float,
         report: Callable[[str, float, float | None], float],
         questions: CallQuestions,
+        *,
+        as_task: bool = False,
     ) -> UpstreamResult:
         """Calls the tool and returns its result, within ``seconds``, without the time that ``questions`` of the server
         wait. After progress, it may last as long from then on as ``report`` returns. On cancellation or timeout the
-        server is asked to cancel the call.
+        server is asked to cancel the call. ``as_task``: the server runs the tool only as a task.
 
         Raises:
             CallError: there is no result.
@@ -172,9 +175,22 @@ class UpstreamSession:
         async def on_progress(progress: float, total: float | None, message: str | None) -> None:
             exchange.extend(report(message or "", progress, total))
 
+        def make(responses: dict[str, Any] | None, state: str | None) -> CallToolRequest:
+            params = CallToolRequestParams(
+                name=tool,
+                arguments=arguments,
+                input_responses=responses,
+                request_state=state,
+                _meta=_trace_context(),
+            )
+            return CallToolRequest(params=params)
+
         exchange = UpstreamExchange(deadline=asyncio.get_running_loop().time() + seconds, questions=questions)
         with self._counting(), self._questions.running(exchange):
-            return await self._request(tool, arguments, exchange, on_progress)
+            if as_task and (kind := task_kind(self.capabilities)) is not None:
+                task = UpstreamTask(self._source, self._send, exchange, on_progress, kind)
+                return self._read(await task.run(make(None, None), seconds))
+            return self._read(await self._rounds(make, exchange, on_progress))
 
     async def request(self, request: Any, seconds: float) -> dict[str, Any]:
         """Sends any other request of the SDK's types, and returns its result unchanged, within ``seconds``.
@@ -229,21 +245,6 @@ class UpstreamSession:
             if self._running == 0:
                 self._idle.set()
 
-    async def _request(
-        self, tool: str, arguments: dict[str, Any], exchange: UpstreamExchange, on_progress: ProgressFnT
-    ) -> UpstreamResult:
-        def make(responses: dict[str, Any] | None, state: str | None) -> CallToolRequest:
-            params = CallToolRequestParams(
-                name=tool,
-                arguments=arguments,
-                input_responses=responses,
-                request_state=state,
-                _meta=_trace_context(),
-            )
-            return CallToolRequest(params=params)
-
-        return self._read(await self._rounds(make, exchange, on_progress))
-
     async def _rounds(
         self, make: MakeRequest, exchange: UpstreamExchange, on_progress: ProgressFnT | None
     ) -> dict[str, Any]:
@@ -261,7 +262,9 @@ class UpstreamSession:
                 await asyncio.sleep(_STATE_ONLY_S)  # the server wants the call again, later
         raise ProviderError(f"{self._source} asked for input more than {MAX_INPUT_ROUNDS} times.", executed="maybe")
 
-    async def _send(self, request: Any, exchange: UpstreamExchange, on_progress: ProgressFnT | None) -> dict[str, Any]:
+    async def _send(
+        self, request: Any, exchange: UpstreamExchange, on_progress: ProgressFnT | None = None
+    ) -> dict[str, Any]:
         try:
             with recorded_in(exchange):
                 async with exchange.timeout():
