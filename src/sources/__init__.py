@@ -23,14 +23,8 @@ from .source_factory import check_source, may_provide, open_source
 from .source_manager import SourceManager, SourceState
 from .source_secrets import COMMAND_ENVIRONMENT, unavailable_secrets
 from .source_setting_types import Environment, Hosts, HttpUrl
-from .source_settings import (
-    A2ASettings,
-    McpSettings,
-    SourceSettings,
-    SourceSettingsError,
-    anchored,
-    read_sources,
-)
+from .source_settings import A2ASettings, McpSettings, SourceSettings
+from .source_settings_reader import SourceSettingsError, anchored, read_sources
 from .tool_pins import PINS_DIRECTORY, PinError
 
 __all__ = [

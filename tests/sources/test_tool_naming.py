@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from toold.sources import read_sources
-from toold.sources.source_settings import SourceSettingsError
+from toold.sources.source_settings_reader import SourceSettingsError
 from toold.sources.tool_naming import ToolNaming
 from toold.sources.tool_pins import approved_pins
 from toold.sources.upstream_catalog import build_catalog, prepare

@@ -128,8 +128,7 @@ class WebSocketConnection:
         # Redelivers unacknowledged answers.
         self._redelivery: asyncio.Task[None] | None = None
         self._stopped_reading = False
-        # Frames wait here for their turn, so that at most one large frame at a time is also
-        # held in the socket's buffer.
+        # Frames wait here for their turn, so that the socket's buffer holds at most one large frame.
         self._turn = asyncio.Lock()
         self._queued = 0
 
