@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Final
 
 import msgspec
+from pydantic_core import from_json
 
 PIECE_BYTES: Final = 1024 * 1024
 
@@ -40,8 +41,25 @@ def encode_text(text: str) -> bytes:
     Raises:
         UnicodeEncodeError: the text has half of a surrogate pair.
     """
+    if len(text) <= PIECE_BYTES:
+        return _unescaped(text) or _encode(text)
     parts = [_encode(text[start : start + PIECE_BYTES])[1:-1] for start in range(0, len(text), PIECE_BYTES)]
     return b'"%b"' % b"".join(parts)
+
+
+def _unescaped(text: str) -> bytes | None:
+    """The text in quotes, if that is its JSON: in ASCII, without quotes, backslashes and control characters.
+
+    A parser of JSON finds control characters in a quarter of the time that an encoder takes.
+    """
+    if not text.isascii() or "\n" in text or '"' in text or "\\" in text:
+        return None
+    quoted = b'"%b"' % text.encode()
+    try:
+        from_json(quoted, cache_strings="none")
+    except ValueError:
+        return None
+    return quoted
 
 
 def _cut(text: bytes, start: int, end: int) -> int:

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from toold.protocol import text_pieces
 from toold.protocol.text_pieces import decode_text, encode_text
 
-texts = st.lists(st.sampled_from(["a", "\\", '"', "\n", "\x01", "é", "€", "😀", "\\u0041", "x" * 9]), max_size=40).map(
-    "".join
-)
+texts = st.lists(
+    st.sampled_from(["a", "\\", '"', "\n", "\x01", "\t", "\x7f", "é", "€", "😀", "\\u0041", "x" * 9]), max_size=40
+).map("".join)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -33,8 +33,11 @@ def test_a_string_is_decoded_as_at_once(text: str, escaped: bool) -> None:
 
 @given(texts)
 def test_a_string_is_encoded_as_at_once(text: str) -> None:
-    """Byte for byte."""
+    """Byte for byte, in pieces and as one."""
     assert encode_text(text) == msgspec.json.encode(text)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(text_pieces, "PIECE_BYTES", 1000)
+        assert encode_text(text) == msgspec.json.encode(text)
 
 
 @pytest.mark.parametrize("wrong", [r"\ud800", r"\udc00", r"\x", "\x01", r"\u12"])

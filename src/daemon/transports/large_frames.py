@@ -58,10 +58,11 @@ class LargeFrames:
         self._by_principal[turn[0]] -= 1
         if not self._by_principal[turn[0]]:
             del self._by_principal[turn[0]]
+        own, total = self._limits()
         for waiting, principal in tuple(self._waiting.items()):
-            if len(self._turns) >= self._total:
+            if len(self._turns) >= max(1, total):
                 break
-            if self._is_free(principal):
+            if self._by_principal[principal] < max(1, own):
                 del self._waiting[waiting]
                 self._begin(waiting, principal, now)
                 waiting.go_on()
