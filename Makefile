@@ -1,5 +1,5 @@
 # `make run` starts the daemon, `make test` checks everything; both install missing packages first.
-.PHONY: run test test-fast test-browser screenshot test-peers test-live setup docs demo baseline baseline-aa bench profile bench-mcp bench-peers bench-growth bench-audit bench-vendors bench-agents bench-tokens bench-search bench-knowledge bench-code programs chaos chaos-agents chaos-cluster conformance conformance-a2a conformance-a2a-old ui chart soak fuzz lock check format clean
+.PHONY: run test test-fast test-browser screenshot test-peers test-live setup docs demo baseline baseline-aa bench profile bench-mcp bench-peers bench-growth bench-audit bench-vendors bench-agents bench-cluster bench-tokens bench-search bench-knowledge bench-code programs chaos chaos-agents chaos-cluster conformance conformance-a2a conformance-a2a-old ui chart soak fuzz lock check format clean
 .DEFAULT_GOAL := help
 BIN := .venv/bin
 # The tests start hundreds of Python processes: without cached bytecode each compiles all of toold again.
@@ -119,6 +119,9 @@ bench-mcp: .venv/.dev .venv/.peer-fastmcp ## echo over /mcp, compared with the s
 
 bench-peers: .venv/.dev .venv/.peer-sdk .venv/.peer-fastmcp ## the daemon compared with a bare echo server, FastMCP and the mcp SDK: five minutes (ARGS=--quick)
 	$(BIN)/python -m benchmarks.peers $(ARGS)
+
+bench-cluster: .venv/.dev ## CPU time per call on one, two and three nodes with PostgreSQL, and with SQLite: five minutes (ARGS=--quick)
+	$(BIN)/python -m benchmarks.cluster $(ARGS)
 
 bench-growth: .venv/.dev ## cost curves of calls, connections, tools and audit rows: five minutes (ARGS=--quick)
 	$(BIN)/python -m benchmarks.growth $(ARGS)

@@ -9,10 +9,10 @@ import itertools
 import statistics
 import sys
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Final
+from typing import Final, Literal
 
 import msgspec
 import psutil
@@ -25,6 +25,8 @@ _CALL: Final = (
     b'{"op":"call_tool","request_id":"%010d","name":"echo","arguments":{"text":"a line of text to be echoed"}}'
 )
 _WAITING_CALL: Final = _CALL.replace(b'"text"', b'"delay_ms":5,"text"')
+_WRITING_CALL: Final = _CALL.replace(b'"echo"', b'"sim_effect"')
+_CALLS: Final = {"echo": _CALL, "waiting": _WAITING_CALL, "writing": _WRITING_CALL}
 _ID_KEY: Final = b'"request_id":"'
 _ERROR: Final = b'"error":{'
 _AT_ONCE: Final = 16
@@ -35,7 +37,9 @@ _ORDER_S: Final = 120.0
 
 
 class Saturate(msgspec.Struct, tag=True, frozen=True):
-    """Keep ``in_flight`` calls on each connection for ``seconds``, after ``warm_up_s``; ``waiting`` ones take 5 ms."""
+    """Keep ``in_flight`` calls on each connection for ``seconds``, after ``warm_up_s``: of ``echo``, of one that takes
+    5 ms, or of a tool that writes.
+    """
 
     port: int
     pid: int
@@ -43,7 +47,9 @@ class Saturate(msgspec.Struct, tag=True, frozen=True):
     in_flight: int
     warm_up_s: float
     seconds: float
-    waiting: bool = False
+    call: Literal["echo", "waiting", "writing"] = "echo"
+    more_pids: tuple[int, ...] = ()
+    """Other processes whose CPU time is measured."""
 
 
 class Saturated(msgspec.Struct, frozen=True):
@@ -52,6 +58,8 @@ class Saturated(msgspec.Struct, frozen=True):
     calls: int
     seconds: float
     cpu_s: float
+    more_cpu_s: tuple[float, ...] = ()
+    """That of ``more_pids``."""
 
 
 class Pace(msgspec.Struct, tag=True, frozen=True):
@@ -181,21 +189,21 @@ class Generator:
                 return await drive(order, partial(cpu_s, psutil.Process(order.pid)))
 
     async def _saturate(self, order: Saturate) -> Saturated:
-        server = psutil.Process(order.pid)
+        processes = [psutil.Process(pid) for pid in (order.pid, *order.more_pids)]
         async with _opened(order.port, order.connections) as connections:
-            call = _WAITING_CALL if order.waiting else _CALL
-            callers = [Caller(connection, self._ids, call=call) for connection in connections]
+            callers = [Caller(connection, self._ids, call=_CALLS[order.call]) for connection in connections]
             for caller in callers:
                 caller.repeat = True
                 for _ in range(order.in_flight):
                     caller.call()
             await asyncio.sleep(order.warm_up_s)
-            began, cpu, before = time.perf_counter(), cpu_s(server), sum(caller.answered for caller in callers)
+            began, used, before = time.perf_counter(), _cpu_of(processes), _answered(callers)
             await asyncio.sleep(order.seconds)
-            ended, cpu_after, after = time.perf_counter(), cpu_s(server), sum(caller.answered for caller in callers)
+            ended, used_after, after = time.perf_counter(), _cpu_of(processes), _answered(callers)
             for caller in callers:
                 await caller.drain()
-        return Saturated(after - before, ended - began, cpu_after - cpu)
+        cpu, *more_cpu = (late - early for early, late in zip(used, used_after, strict=True))
+        return Saturated(after - before, ended - began, cpu, tuple(more_cpu))
 
     async def _pace(self, order: Pace) -> Paced:
         latencies: list[float] = []
@@ -251,6 +259,14 @@ def cpu_s(process: psutil.Process) -> float:
     """The CPU time of the process in seconds, user and system."""
     times = process.cpu_times()
     return times.user + times.system
+
+
+def _answered(callers: Sequence[Caller]) -> int:
+    return sum(caller.answered for caller in callers)
+
+
+def _cpu_of(processes: Sequence[psutil.Process]) -> list[float]:
+    return [cpu_s(process) for process in processes]
 
 
 async def main() -> None:

@@ -22,7 +22,7 @@ from .wire import HELLO
 _ROOT: Final = Path(__file__).parents[1]
 _PEERS: Final = _ROOT / ".venv" / "peers"
 """Environments of other projects, created by ``make .venv/.peer-<name>`` with the lock files in tests/peers/."""
-_START_S: Final = 60.0
+_START_S: Final = 120.0
 _STOP_S: Final = 15.0
 _POLL_S: Final = 0.002
 _QUIET_S: Final = 0.4
@@ -107,14 +107,15 @@ def daemon(
     with tempfile.TemporaryDirectory(prefix="toold-bench-") as temporary, (Path(temporary) / "log").open("w") as log:
         directory = Path(temporary)
         (directory / "toold.toml").write_text(config, encoding="utf-8")
+        state = Path(settings.pop("TOOLD_STATE_DIR", directory / "state"))
         began = time.perf_counter()
         with _process(
             [sys.executable, "-m", "toold", "serve", *flags, "--port", "0", "--http-port", "0", "--no-auth"],
             cwd=directory,
-            env={"TOOLD_STATE_DIR": str(directory / "state"), **settings},
+            env={"TOOLD_STATE_DIR": str(state), **settings},
             stdout=log,
         ) as process:
-            address = _address(process, directory)
+            address = _address(process, directory, state)
             _hello(address.port)
             yield Server(name, process, address.port, time.perf_counter() - began, address.http_port)
 
@@ -240,11 +241,11 @@ def _process(
                 process.kill()
 
 
-def _address(process: "subprocess.Popen[str]", directory: Path) -> DaemonAddress:
+def _address(process: "subprocess.Popen[str]", directory: Path, state: Path) -> DaemonAddress:
     give_up = time.perf_counter() + _START_S
     while process.poll() is None and time.perf_counter() < give_up:
         with suppress(OSError, msgspec.DecodeError):
-            return decode_address((directory / "state" / ADDRESS_FILE).read_bytes())
+            return decode_address((state / ADDRESS_FILE).read_bytes())
         time.sleep(_POLL_S)
     raise RuntimeError(f"the daemon did not start:\n{(directory / 'log').read_text()[-2000:]}")
 

@@ -28,9 +28,10 @@ GRANT anon, authenticated, service_role TO authenticator;
 class Cluster:
     """A PostgreSQL server on a socket in its own directory; it opens no port."""
 
-    def __init__(self, directory: Path, package: Path) -> None:
+    def __init__(self, directory: Path, package: Path, *, fsync: bool = False) -> None:
         self.directory = directory
         self._user: str | None = None
+        self._fsync = fsync
         if os.geteuid() == 0:
             # PostgreSQL does not run as root, and other users may not read root's directories.
             self._user = "nobody"
@@ -50,6 +51,11 @@ class Cluster:
         self._run(["initdb", "-D", self._data, "--auth=trust", "-U", "postgres", "-E", "UTF8", "--no-sync"])
         self._process: subprocess.Popen[bytes] | None = None
         self.start()
+
+    @property
+    def pid(self) -> int:
+        assert self._process
+        return self._process.pid
 
     @property
     def client_environment(self) -> dict[str, str]:
@@ -87,7 +93,7 @@ class Cluster:
         """Start the server and return when it accepts connections."""
         options = [
             "-c",
-            "fsync=off",
+            f"fsync={'on' if self._fsync else 'off'}",
             "-c",
             "listen_addresses=",
             "-c",
@@ -142,12 +148,13 @@ def _directory() -> Iterator[Path]:
 
 
 @contextmanager
-def running_cluster() -> Iterator[Cluster]:
+def running_cluster(*, fsync: bool = False) -> Iterator[Cluster]:
+    """A server; without ``fsync`` an end of the machine would lose commits, which no test depends on."""
     spec = importlib.util.find_spec("pgserver")
     if spec is None or spec.origin is None:
         pytest.skip("pgserver has no wheel for this Python")
     with _directory() as directory:
-        server = Cluster(directory, Path(spec.origin).parent)
+        server = Cluster(directory, Path(spec.origin).parent, fsync=fsync)
         try:
             yield server
         finally:

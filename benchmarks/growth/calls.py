@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from statistics import median
+from typing import Literal
 
 from ..load import Age, Aged, Saturate, Saturated
 from ..servers import LoadGenerator, daemon
@@ -9,6 +10,7 @@ from .curves import Curve
 
 _LIMITS = {"TOOLD_MAX_ACCEPTED_PER_SESSION": "1000", "TOOLD_MAX_WAITING": "2000"}
 _ROUNDS = 3
+_CALLS: dict[Literal["echo", "waiting"], str] = {"echo": "calls in flight", "waiting": "waiting calls"}
 
 
 def in_flight(numbers: Sequence[int], seconds: float, load: LoadGenerator, say: Callable[[str], None]) -> list[Curve]:
@@ -16,14 +18,14 @@ def in_flight(numbers: Sequence[int], seconds: float, load: LoadGenerator, say: 
     with daemon(**_LIMITS) as server:
         server.settle()
         curves = []
-        for waiting, name in ((False, "calls in flight"), (True, "waiting calls")):
+        for call, name in _CALLS.items():
             seen: dict[int, list[float]] = {number: [] for number in numbers}
             for _ in range(_ROUNDS):
                 for number in numbers:
                     say(f"{number} {name}")
                     connections = min(number, 10)
                     order = Saturate(
-                        server.port, server.process.pid, connections, number // connections, 0.3, seconds, waiting
+                        server.port, server.process.pid, connections, number // connections, 0.3, seconds, call
                     )
                     saturated = load.ask(order, Saturated)
                     seen[number].append(saturated.cpu_s / max(1, saturated.calls) * number * 1000)
