@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pydantic import SecretStr
+from pydantic import BaseModel, SecretStr
 
 from ...audit import redact_text
 from .settings import Settings
@@ -43,8 +43,11 @@ def _shown(name: str, value: object) -> str:
         case tuple() if name == "bind":
             return f"{len(value)} arguments" if value else "none"
         case tuple():
-            return ", ".join(map(str, value)) or "none"
+            return redact_text(", ".join(map(str, value))) or "none"
         case Path():
             return str(value)
+        case BaseModel() if type(value).__str__ is BaseModel.__str__:  # a table too: its settings that are not default
+            names = [key for key, kept in value if kept != type(value).model_fields[key].default]
+            return ", ".join(names) or "none"
         case _:
             return redact_text(str(value))

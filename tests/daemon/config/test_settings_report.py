@@ -19,3 +19,18 @@ def test_the_settings_in_effect_are_reported_without_secrets(settings_with: Any,
     assert report["settings"]["sources"] == {"value": "crm", "origin": "toold.toml"}
     assert report["settings"]["audit_keep_days"] == {"value": "30", "origin": "default"}
     assert (report["config"], report["simulated"]) == (str(tmp_path / "toold.toml"), False)
+
+
+def test_tables_are_reported_without_their_values(settings_with: Any, tmp_path: Path) -> None:
+    """Of a table only what it is about, or the names of what is set in it."""
+    (tmp_path / "toold.toml").write_text(
+        '[user_credentials]\npage = "https://page.example/x?token=s3cret"\n'
+        '[user_credentials.secret_manager]\nproject = "s3cret-project"\nservice_account = "s3cret.json"\n'
+        '[deploy]\nregistries = ["https://registry.example"]\n'
+        '[prompts.phoenix]\nurl = "https://phoenix.example"\n'
+        '[otel]\nendpoint = "https://collector.example"\nheaders = { "x-key" = "s3cret" }\n'
+    )
+    report = settings_report(settings_with())["settings"]
+    assert "s3cret" not in str(report)
+    assert report["user_credentials"]["value"] == "page, secret_manager"
+    assert report["deploy"]["value"] == "registries"
