@@ -116,6 +116,8 @@ class Page:
         """Uncaught exceptions, and what the browser logged as an error, such as a violation of the policy."""
         self.questions: list[str] = []
         """The texts of the dialogs that the page opened; each was accepted."""
+        self.received: dict[str, int] = {}
+        """The bytes that each request received over the socket, headers included, by the request's id."""
         self._loads = 0
         self._tasks: set[asyncio.Task[Any]] = set()
         self._counts: defaultdict[str, int] = defaultdict(int)
@@ -128,6 +130,12 @@ class Page:
         self._counts[method] += 1
         if method == "Network.requestWillBeSent":
             self.requests.append(event["request"]["url"])
+        elif method == "Network.dataReceived":
+            # A stream never finishes; a compressed one has fewer encoded bytes.
+            size = event["encodedDataLength"] or event["dataLength"]
+            self.received[event["requestId"]] = self.received.get(event["requestId"], 0) + size
+        elif method == "Network.loadingFinished":
+            self.received[event["requestId"]] = int(event["encodedDataLength"])
         elif method == "Runtime.exceptionThrown":
             details = event["exceptionDetails"]
             self.problems.append(details.get("exception", {}).get("description", details["text"]))

@@ -1,5 +1,7 @@
 """A daemon as a process, and Chromium. Where it is missing the tests are skipped, and the summary says so once."""
 
+import json
+import sys
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +14,7 @@ from tests.e2e.conftest import Process, start
 from toold.client import MCPWebSocketClient
 from toold.daemon.access import TokenBook, change_tokens
 
+PROGRAM: Final = Path(__file__).parents[1] / "sources/mcp/plain_program.py"
 NO_BROWSER: Final = "Chromium is not installed: the dashboard is not tested in a browser"
 
 TOOLS = '''
@@ -194,6 +197,25 @@ def own_site(starts_processes: None, tmp_path: Path) -> Iterator[Site]:
     site = new_site(tmp_path / "site")
     yield site
     site.process.stop()
+
+
+@pytest.fixture
+def shop(starts_processes: None, tmp_path: Path) -> Iterator[Site]:
+    """A daemon with an MCP server whose tool ``echo`` is described by the file ``shop.json`` at its start."""
+    directory = tmp_path / "site"
+    directory.mkdir()
+    describe(directory, "Say it back.")
+    command = [sys.executable, "-S", str(PROGRAM), "--state", str(directory / "shop.json")]
+    source = f'[sources.shop]\ntype = "mcp"\ncommand = {json.dumps(command)}\n'
+    (directory / "toold.toml").write_text(AGENTS + source)
+    site = new_site(directory)
+    yield site
+    site.process.stop()
+
+
+def describe(directory: Path, text: str) -> None:
+    """Set the description of the server's tool from its next start."""
+    (directory / "shop.json").write_text(json.dumps({"description": text}))
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")

@@ -1,36 +1,12 @@
 """The pages of sources in a browser."""
 
-import json
-import sys
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 from tests.browser.chromium import Chromium
-from tests.browser.conftest import Site, new_site
+from tests.browser.conftest import Site, describe
 from tests.browser.test_now_page import HOSTILE
 from tests.waiting import until
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
-
-PROGRAM = Path(__file__).parents[1] / "sources/mcp/plain_program.py"
-
-
-@pytest.fixture
-def shop(starts_processes: None, tmp_path: Path) -> Iterator[Site]:
-    """A daemon with an MCP server whose tool ``echo`` is described by the file ``shop.json`` at its start."""
-    directory = tmp_path / "site"
-    directory.mkdir()
-    describe(directory, "Say it back.")
-    command = [sys.executable, "-S", str(PROGRAM), "--state", str(directory / "shop.json")]
-    (directory / "toold.toml").write_text(f'[sources.shop]\ntype = "mcp"\ncommand = {json.dumps(command)}\n')
-    site = new_site(directory)
-    yield site
-    site.process.stop()
-
-
-def describe(directory: Path, text: str) -> None:
-    (directory / "shop.json").write_text(json.dumps({"description": text}))
 
 
 async def test_a_changed_source_is_approved(shop: Site, chromium: Chromium) -> None:

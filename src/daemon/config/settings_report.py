@@ -1,7 +1,6 @@
 """The settings as text for the operator, with the origin of each value, and without secrets. Pure."""
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, SecretStr
@@ -44,8 +43,6 @@ def _shown(name: str, value: object) -> str:
             return f"{len(value)} arguments" if value else "none"
         case tuple():
             return redact_text(", ".join(map(str, value))) or "none"
-        case Path():
-            return str(value)
         case BaseModel() if type(value).__str__ is BaseModel.__str__:  # a table too: its settings that are not default
             names = [key for key, kept in value if kept != type(value).model_fields[key].default]
             return ", ".join(names) or "none"

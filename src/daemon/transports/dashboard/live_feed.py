@@ -25,15 +25,16 @@ _log = structlog.get_logger(__name__)
 
 
 class _LivePage:
-    """The unsent events of one page."""
+    """The unsent events of one page. The events are encoded once for all pages of a viewer."""
 
     def __init__(self, viewer: Viewer) -> None:
         self.viewer = viewer
         self.events: dict[str, bytes] = {}
         self.ready = asyncio.Event()
 
-    def put(self, event: str, data: bytes) -> None:
-        self.events[event] = data
+    def put(self, name: str, event: bytes) -> None:
+        """Replace the unsent event of this name."""
+        self.events[name] = event
         self.ready.set()
 
 
@@ -78,7 +79,7 @@ class LiveFeed:
                     return
                 pieces, page.events = page.events, {}
                 if pieces:
-                    yield b"".join(server_sent_event(name, data) for name, data in pieces.items())
+                    yield b"".join(pieces.values())
         finally:
             self._pages.remove(page)
             self._activity.leave(viewer.sees)
@@ -104,6 +105,7 @@ class LiveFeed:
             if tick % TICKS_PER_SECOND == 0:
                 self._activity.end_second()
             rendered: dict[str | None, bytes | None] = {}
+            seconds: dict[str | None, bytes] = {}
             for page in self._pages:
                 sees = page.viewer.sees
                 if sees not in rendered:
@@ -112,7 +114,9 @@ class LiveFeed:
                 if html is not None and html != shown.get(sees):
                     page.put("html", html)
                 if tick % TICKS_PER_SECOND == 0:
-                    page.put("seconds", _seconds(self._activity.seconds(sees)[-1:]))
+                    if sees not in seconds:
+                        seconds[sees] = _seconds(self._activity.seconds(sees)[-1:])
+                    page.put("seconds", seconds[sees])
             shown = rendered
 
     def _html_or_none(self, viewer: Viewer) -> bytes | None:
@@ -129,9 +133,12 @@ class LiveFeed:
         return html
 
     def _html(self, viewer: Viewer) -> bytes:
-        return self._render(viewer).encode(errors="replace")
+        """The event with the live part. Its lines are joined: each would become a line of the event."""
+        html = " ".join(map(str.lstrip, self._render(viewer).split("\n")))
+        return server_sent_event("html", html.encode(errors="replace"))
 
 
 def _seconds(seconds: list[ActivitySecond]) -> bytes:
-    """Rows of ``[unix time, calls, errors, p50 in ms, p99 in ms]``."""
-    return msgspec.json.encode([[s.at, s.calls, s.errors, s.p50_ms, s.p99_ms] for s in seconds])
+    """The event with rows of ``[unix time, calls, errors, p50 in ms, p99 in ms]``."""
+    rows = msgspec.json.encode([[s.at, s.calls, s.errors, s.p50_ms, s.p99_ms] for s in seconds])
+    return server_sent_event("seconds", rows)
