@@ -292,6 +292,10 @@ class StoredCall(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     at: float
     """When it ended, or was found interrupted, in Unix seconds."""
 
+    def expired_before(self, results_since: float) -> "StoredCall":
+        """The call as it is shown when the results from before ``results_since`` (Unix seconds) have expired."""
+        return msgspec.structs.replace(self, state="expired", result=None) if self.at < results_since else self
+
 
 class StoredSession(msgspec.Struct, frozen=True, kw_only=True):
     """A stored session, with its calls in the order in which they ended."""

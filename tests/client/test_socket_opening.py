@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.chaos.daemon import free_port
 from toold.client import ConnectionFailedError, MCPWebSocketClient, socket_opening
 from websockets.asyncio.server import ServerConnection, serve
 from websockets.http11 import Request, Response
@@ -21,13 +22,6 @@ async def failure(client: MCPWebSocketClient) -> ConnectionFailedError:
     assert isinstance(client.last_error, ConnectionFailedError)
     assert not client.connected
     return client.last_error
-
-
-def free_port() -> int:
-    with socket.socket() as unused:
-        unused.bind(("127.0.0.1", 0))
-        port: int = unused.getsockname()[1]
-        return port
 
 
 async def test_a_refused_connection_names_the_address() -> None:

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 import psycopg
-from msgspec.structs import replace
 
 from ...protocol.session_calls import REMEMBERED_IDS
 from ..store_rows import SessionRow, StoredCall, StoredCallState, StoredSession
@@ -136,9 +135,7 @@ def ended_call(connection: Connection, session_id: str, request_key: str, *, res
     if row is None:
         return None
     call = _stored_call(session_id, row, results_since)
-    if call is not None and call.at < results_since:
-        return replace(call, state="expired", result=None)
-    return call
+    return None if call is None else call.expired_before(results_since)
 
 
 def call_states(
