@@ -9,9 +9,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstr
 from pydantic_core import PydanticCustomError
 
 from ..protocol.daemon_address import is_loopback
-from ..protocol.home_directory import expand_home
 from ..sources import Hosts, HttpUrl, SecretTable, read_keyed_table
-from ..tools import TOOL_NAME
+from ..tools import TOOL_NAME, anchored_secret
 
 MAX_REGISTRY_AGENTS: Final = 200
 """As many agents as the benchmark of hosted agents loads; each takes one request per poll."""
@@ -167,8 +166,8 @@ def anchored_registry(table: object, base: Path) -> object:
     if not isinstance(table, Mapping):
         return table
     anchored: dict[str, Any] = dict(table)
-    if isinstance(key := table.get("key"), Mapping) and isinstance(file := key.get("file"), str):
-        anchored["key"] = {**key, "file": base / expand_home(file)}
+    if "key" in table:
+        anchored["key"] = anchored_secret(table["key"], base)
     if isinstance(litellm := table.get("litellm"), Mapping):
         anchored["litellm"] = anchored_registry(litellm, base)
     return anchored

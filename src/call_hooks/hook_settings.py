@@ -13,7 +13,7 @@ from pydantic_core import PydanticCustomError
 from ..protocol.daemon_address import is_loopback
 from ..protocol.home_directory import expand_home
 from ..sources import Environment, Hosts, HttpUrl, SecretTable, read_keyed_table
-from ..tools import SecretLocation
+from ..tools import SecretLocation, anchored_secret
 
 MAX_HOOKS: Final = 20
 """Each call asks those that cover it, one after the other."""
@@ -130,16 +130,10 @@ def anchored_hooks(tables: object, base: Path) -> object:
 def _anchored(table: Mapping[str, Any], base: Path) -> dict[str, Any]:
     anchored = dict(table)
     if "key" in table:
-        anchored["key"] = _with_file(table["key"], base)
+        anchored["key"] = anchored_secret(table["key"], base)
     if isinstance(env := table.get("env"), Mapping):
-        anchored["env"] = {name: _with_file(value, base) for name, value in env.items()}
+        anchored["env"] = {name: anchored_secret(value, base) for name, value in env.items()}
     if "command" in table:
         cwd = table.get("cwd", "")
         anchored["cwd"] = base / expand_home(cwd) if isinstance(cwd, str) else cwd
     return anchored
-
-
-def _with_file(value: Any, base: Path) -> Any:
-    if isinstance(value, Mapping) and isinstance(file := value.get("file"), str):
-        return {**value, "file": base / expand_home(file)}
-    return value

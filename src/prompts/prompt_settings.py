@@ -9,6 +9,7 @@ from pydantic_core import PydanticCustomError
 
 from ..protocol.home_directory import expand_home
 from ..sources import Hosts, HttpUrl, SecretTable, read_keyed_table
+from ..tools import anchored_secret
 
 PromptSourceName = Literal["inline", "phoenix", "litellm", "registry", "file"]
 ServerName = Literal["phoenix", "litellm", "registry"]
@@ -120,7 +121,4 @@ def anchored_prompts(table: object, base: Path) -> object:
 
 
 def _with_anchored_key(server: Mapping[str, Any], base: Path) -> dict[str, Any]:
-    key = server.get("key")
-    if isinstance(key, Mapping) and isinstance(file := key.get("file"), str):
-        return {**server, "key": {**key, "file": base / expand_home(file)}}
-    return dict(server)
+    return {**server, "key": anchored_secret(server["key"], base)} if "key" in server else dict(server)

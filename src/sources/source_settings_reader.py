@@ -10,7 +10,7 @@ from pydantic_core import ErrorDetails
 
 from ..protocol.home_directory import expand_home
 from ..protocol.name_suggestions import close_names, did_you_mean
-from ..tools import BindingError, anchored_table, read_source_bindings, setting_message
+from ..tools import BindingError, anchored_secret, anchored_table, read_source_bindings, setting_message
 from .oauth.oauth_settings import OAuthAuth
 from .operation_filter import OperationFilter
 from .source_setting_types import is_url
@@ -129,18 +129,12 @@ def _anchored_table(table: Mapping[str, Any], base: Path) -> dict[str, Any]:
         changed["spec"] = str(base / expand_home(spec))
     for name in ("auth", "list_auth", "verify"):
         if isinstance(secret := table.get(name), Mapping):
-            changed[name] = _anchored_file(secret, base)
+            changed[name] = anchored_secret(secret, base)
             if "client_secret" in secret:
-                changed[name]["client_secret"] = _anchored_file(secret["client_secret"], base)
+                changed[name] = {**changed[name], "client_secret": anchored_secret(secret["client_secret"], base)}
     if isinstance(env := table.get("env"), Mapping):
-        changed["env"] = {name: _anchored_file(value, base) for name, value in env.items()}
+        changed["env"] = {name: anchored_secret(value, base) for name, value in env.items()}
     if "command" in table:
         cwd = table.get("cwd", "")
         changed["cwd"] = base / expand_home(cwd) if isinstance(cwd, str) else cwd
     return changed
-
-
-def _anchored_file(value: Any, base: Path) -> Any:
-    if isinstance(value, Mapping) and isinstance(file := value.get("file"), str):
-        return {**value, "file": base / expand_home(file)}
-    return dict(value) if isinstance(value, Mapping) else value

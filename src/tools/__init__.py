@@ -68,7 +68,7 @@ from .prompt_source import PromptError, PromptQuery, PromptSource, ResolvedPromp
 from .result_text import ResultText, conversational_outputs, former_error
 from .retained_results import RESULT_FORMATS, ResultFormat, RetainedFile, RetainedResult, RetainedResults
 from .search_fields import RankedTool
-from .secret_location import HEADER_VALUE, SecretLocation, SecretUnavailableError
+from .secret_location import HEADER_VALUE, SecretLocation, SecretUnavailableError, anchored_secret
 from .setting_messages import condition_text, setting_message
 from .stubs import StubSet, module_for
 from .subagents import SubagentSettings, SubagentSettingsError, clink_tools, read_subagents
@@ -197,6 +197,7 @@ __all__ = [
     "agent_runs_tool",
     "agent_tools",
     "agents_in",
+    "anchored_secret",
     "anchored_table",
     "architecture_tool",
     "ask",

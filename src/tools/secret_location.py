@@ -9,7 +9,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
+
+from ..protocol.home_directory import expand_home
 
 MAX_SECRET_BYTES: Final = 16 * 1024
 """Tokens of OAuth servers can have several kilobytes."""
@@ -20,6 +22,13 @@ HEADER_VALUE: Final = re.compile(r"[\x20-\x7e]+")
 
 class SecretUnavailableError(Exception):
     """A secret cannot be read; the message names its location and the problem, never the value."""
+
+
+def anchored_secret(value: Any, base: Path) -> Any:
+    """A setting ``{ file = ... }`` with its path resolved against ``base``; others are left for validation."""
+    if isinstance(value, Mapping) and isinstance(file := value.get("file"), str):
+        return {**value, "file": base / expand_home(file)}
+    return value
 
 
 @dataclass(frozen=True, slots=True)

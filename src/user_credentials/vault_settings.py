@@ -10,6 +10,7 @@ from pydantic_core import PydanticCustomError
 
 from ..protocol.home_directory import expand_home
 from ..sources import GoogleAccount, Hosts, HttpUrl, SecretTable, read_keyed_table
+from ..tools import anchored_secret
 
 PLACE: Final = "[user_credentials.secret_manager]"
 _TEMPLATE: Final = re.compile(
@@ -100,8 +101,8 @@ def anchored_vault(table: object, base: Path) -> object:
     if not isinstance(table, Mapping) or not isinstance(manager := table.get("secret_manager"), Mapping):
         return table
     changed: dict[str, Any] = dict(manager)
-    if isinstance(token := manager.get("token"), Mapping) and isinstance(file := token.get("file"), str):
-        changed["token"] = {**token, "file": base / expand_home(file)}
+    if "token" in manager:
+        changed["token"] = anchored_secret(manager["token"], base)
     if isinstance(file := manager.get("service_account"), str):
         changed["service_account"] = base / expand_home(file)
     return {**table, "secret_manager": changed}

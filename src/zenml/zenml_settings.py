@@ -9,8 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_vali
 from pydantic_core import PydanticCustomError
 
 from ..protocol.daemon_address import is_loopback
-from ..protocol.home_directory import expand_home
 from ..sources import Hosts, HttpUrl, SecretTable, read_keyed_table
+from ..tools import anchored_secret
 
 URL_VARIABLE: Final = "ZENML_STORE_URL"
 KEY_VARIABLE: Final = "ZENML_STORE_API_KEY"
@@ -84,7 +84,6 @@ def anchored_zenml(table: object, base: Path, env: Mapping[str, str]) -> object:
     anchored: dict[str, Any] = dict(table)
     if "url" not in anchored and env.get(URL_VARIABLE):
         anchored["url"] = env[URL_VARIABLE]
-    key = anchored.get("key")
-    if isinstance(key, Mapping) and isinstance(file := key.get("file"), str):
-        anchored["key"] = {**key, "file": base / expand_home(file)}
+    if "key" in anchored:
+        anchored["key"] = anchored_secret(anchored["key"], base)
     return anchored

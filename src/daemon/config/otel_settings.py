@@ -18,9 +18,8 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from ...protocol.home_directory import expand_home
 from ...protocol.name_suggestions import close_names, did_you_mean
-from ...tools import SecretLocation, setting_message
+from ...tools import SecretLocation, anchored_secret, setting_message
 from .provider_settings import KeyLocation
 
 OTEL_PREFIX: Final = "TOOLD_OTEL__"
@@ -215,10 +214,4 @@ def anchored_otel(table: object, base: Path) -> object:
     headers = table.get("headers") if isinstance(table, Mapping) else None
     if not isinstance(table, Mapping) or not isinstance(headers, Mapping):
         return table
-    return {**table, "headers": {name: _anchored(value, base) for name, value in headers.items()}}
-
-
-def _anchored(value: object, base: Path) -> object:
-    if isinstance(value, Mapping) and isinstance(file := value.get("file"), str):
-        return {**value, "file": base / expand_home(file)}
-    return value
+    return {**table, "headers": {name: anchored_secret(value, base) for name, value in headers.items()}}

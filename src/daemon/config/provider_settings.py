@@ -19,10 +19,9 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from ...protocol.daemon_address import is_loopback
-from ...protocol.home_directory import expand_home
 from ...protocol.name_suggestions import close_names, did_you_mean
 from ...providers import GLM, KIMI, OPENAI_TYPE, PRESETS, Dialect, ModelGlobs, ProviderPreset, preset_dialect
-from ...tools import SecretLocation, SecretUnavailableError, setting_message
+from ...tools import SecretLocation, SecretUnavailableError, anchored_secret, setting_message
 from .amounts import Amounts
 from .fallback_settings import FallbackNames
 
@@ -239,7 +238,6 @@ def anchored_keys(tables: object, base: Path) -> object:
 
 
 def _anchored(table: object, base: Path) -> object:
-    key = table.get("api_key") if isinstance(table, Mapping) else None
-    if isinstance(table, Mapping) and isinstance(key, Mapping) and isinstance(file := key.get("file"), str):
-        return {**table, "api_key": {**key, "file": base / expand_home(file)}}
+    if isinstance(table, Mapping) and "api_key" in table:
+        return {**table, "api_key": anchored_secret(table["api_key"], base)}
     return table
