@@ -154,8 +154,13 @@ class Daemon:
             cluster=self.cluster,
             hooks=self.call_hooks,
         )
+        shared_limits = None if store.cluster is None else store.cluster.limits
         self.principal_limits = PrincipalLimits(
-            self.view.budget, self.provider_budgets, settings_mapping.call_quotas(settings)
+            self.view.budget,
+            self.provider_budgets,
+            settings_mapping.call_quotas(settings),
+            shared=shared_limits,
+            shares=None if self.cluster is None else self.cluster.shares,
         )
         journal = StoreJournal(store, self.recorder, shared=store.cluster is not None)
         self.router: Router = Router(
@@ -169,7 +174,7 @@ class Daemon:
             conversations=self.conversations,
             principal_limits=self.principal_limits,
             results=self.results,
-            rate_limits=RateLimits(self._rate_of),
+            rate_limits=RateLimits(self._rate_of, shared_limits),
             sandbox=self.sandbox,
             file_owners=VendorFileOwners(store),
             recorder=self.recorder,

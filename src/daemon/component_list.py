@@ -129,6 +129,7 @@ class ComponentList:
             Component("membership", start=self._announce, run=cluster.membership.run, close=self._close_peers),
             Component("lease", run=self._watch_lease),
             Component("limits of all nodes", run=cluster.admissions.run),
+            Component("running calls of all nodes", run=cluster.shares.run),
             Component("adoption", run=self._adopt_detached),
         ]
 

@@ -1,6 +1,7 @@
 """Permits, which bound concurrency. They are held only through ``async with`` (decision 4)."""
 
 import asyncio
+from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
@@ -18,7 +19,7 @@ class Permits:
     callers belong to the same principal, so what each principal holds is not counted.
     """
 
-    __slots__ = ("_held", "_held_by", "_queue", "_shared_limit", "keeps_reserve", "limit", "name")
+    __slots__ = ("_held", "_held_by", "_queue", "_shared_limit", "keeps_reserve", "limit", "name", "on_wait")
 
     def __init__(self, name: str, limit: int, *, one_principal: bool = False) -> None:
         self.name = name
@@ -30,6 +31,8 @@ class Permits:
         # This many permits may go to any principal; the rest are the reserve.
         self._shared_limit = limit
         self._queue: FairQueue[asyncio.Future[None]] = FairQueue()
+        self.on_wait: Callable[[], None] | None = None
+        """Called when a caller has to wait."""
 
     def __repr__(self) -> str:
         return f"<Permits {self.name} in_use={self._held}/{self.limit} waiting={self._queue.size}>"
@@ -96,6 +99,8 @@ class Permits:
     async def _wait(self, principal: str, session: str) -> None:
         waiter = asyncio.get_running_loop().create_future()
         self._queue.push(principal, session, waiter)
+        if self.on_wait is not None:
+            self.on_wait()
         try:
             await waiter
         except asyncio.CancelledError:

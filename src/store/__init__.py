@@ -52,7 +52,11 @@ from .shared_limits import (
     AdmitRequest,
     BudgetLimit,
     BudgetUse,
+    QuotaUse,
+    RateSlot,
+    RunningShare,
     SharedLimitsPort,
+    TakenCall,
 )
 from .sqlite.archive import Archive, open_archive
 from .sqlite.schema_check import SchemaDifference
@@ -137,6 +141,8 @@ __all__ = [
     "NodeLease",
     "NodeRow",
     "NodeState",
+    "QuotaUse",
+    "RateSlot",
     "RegistryEntryChange",
     "RegistryEntryDeleted",
     "RegistryEntryRow",
@@ -149,6 +155,7 @@ __all__ = [
     "ResultUnknownError",
     "Retention",
     "RunUsage",
+    "RunningShare",
     "SchemaDifference",
     "SessionHeldError",
     "SessionRow",
@@ -168,6 +175,7 @@ __all__ = [
     "StoredTurn",
     "Sums",
     "Suspicion",
+    "TakenCall",
     "UnstartedCall",
     "UserCredentialDeleted",
     "UserCredentialRow",

@@ -1,4 +1,4 @@
-"""Limits that all nodes of a shared database share: permits of providers, and daily budgets."""
+"""Limits of all nodes together: permits of providers, daily budgets, rates, quotas, running calls of principals."""
 
 from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple, Protocol
@@ -54,11 +54,50 @@ class AdmitAnswer(NamedTuple):
     uses: Sequence[BudgetUse]
 
 
+class RateSlot(NamedTuple):
+    """The next slot of a source's rate."""
+
+    reserved: bool
+    wait_s: float
+    """Until the slot."""
+    full_in_s: float
+    """Until the rate has its whole burst again if no call comes; before this call."""
+
+
+class QuotaUse(NamedTuple):
+    """A quota for which a call counts. None: no limit."""
+
+    name: str
+    per_minute: int | None
+    per_day: int | None
+    known: int
+    """Calls of today that count if the database has nothing of today yet."""
+
+
+class TakenCall(NamedTuple):
+    """Whether a call was counted."""
+
+    refused_by: str | None
+    """The quota that is used up for the longest time; None: the call was counted."""
+    of_day: bool | None
+    """Whether it is the limit of the day."""
+    wait_s: float
+
+
+class RunningShare(NamedTuple):
+    """A node's part of the calls of a principal that may run at once."""
+
+    held: int
+    """What other nodes cannot use."""
+    part: int
+    """What it should use at most: less than ``held`` if others want some of it back."""
+
+
 class SharedLimitsPort(Protocol):
     """Each method is one statement, and raises StoreError if the database does not answer."""
 
     on_wake: Callable[[str], None]
-    """Called on the event loop with a provider: this node should ask again for a permit of it."""
+    """Called on the event loop with ``provider:NAME`` or ``running:PRINCIPAL``: this node should ask again."""
 
     def start(self) -> None:
         """Begins to listen for permits that other nodes return."""
@@ -84,4 +123,20 @@ class SharedLimitsPort(Protocol):
 
     async def budget_uses(self) -> Sequence[BudgetUse]:
         """Returns what is spent and reserved today, of all budgets."""
+        ...
+
+    async def reserve_slot(
+        self, source: str, principal: str, *, interval_s: float, burst: int, max_wait_s: float
+    ) -> RateSlot:
+        """Reserves the next slot of a source's rate for a call that can wait for it. A negative wait reserves none."""
+        ...
+
+    async def take_call(self, principal: str, quotas: Sequence[QuotaUse]) -> TakenCall:
+        """Counts a call for all these quotas, or for none of them."""
+        ...
+
+    async def share_running(self, principal: str, *, max_running: int, wants: int, uses: int) -> RunningShare:
+        """Asks for a part of the calls of a principal that may run at once: this node ``wants`` so many, and runs
+        ``uses`` of them. Until the answer, it starts none.
+        """
         ...

@@ -100,7 +100,6 @@ class ClusterAdmissions:
         self._known: set[int] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._closed = False
-        port.on_wake = self._wake
 
     def __repr__(self) -> str:
         waiting = {provider: line.waiting for provider, line in self._lines.items() if line.waiting}
@@ -238,7 +237,8 @@ class ClusterAdmissions:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def _wake(self, provider: str) -> None:
+    def wake(self, provider: str) -> None:
+        """A permit of a provider may be free."""
         line = self._lines.get(provider)
         if line is not None:
             line.wake.set()

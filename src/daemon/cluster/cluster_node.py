@@ -21,6 +21,7 @@ from .admissions import ClusterAdmissions
 from .configuration_digests import NodeDetails, details_of, differing, digests
 from .membership import Membership
 from .node_address import node_address
+from .node_shares import NodeShares
 from .peer_client import PeerClient
 from .peer_key import PeerKey
 from .peer_service import PeerService
@@ -47,6 +48,9 @@ class ClusterNode:
         self.store = store
         self.admissions = ClusterAdmissions(store.limits, store.lease, budgets)
         """Permits of providers and budgets of all nodes."""
+        self.shares = NodeShares(store.limits, store.lease)
+        """The part of this node of the calls that principals may run at once."""
+        store.limits.on_wake = self._wake
         self.service = service
         """What this node does for the others."""
         self.key = PeerKey(peer_secret(settings).get_secret_value())
@@ -58,6 +62,13 @@ class ClusterNode:
 
     def __repr__(self) -> str:
         return f"<ClusterNode {self.membership!r}>"
+
+    def _wake(self, limit: str) -> None:
+        kind, _, name = limit.partition(":")
+        if kind == "provider":
+            self.admissions.wake(name)
+        elif kind == "running":
+            self.shares.wake(name)
 
     async def announce(self, settings: Settings, files: Mapping[str, bytes], *, port: int, http_port: int) -> None:
         """Stores how this node is reached, and the digests of its settings and of these files.

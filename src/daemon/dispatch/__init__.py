@@ -16,7 +16,7 @@ from .dispatch_limits import DispatchLimits
 from .held_bytes import UNCOUNTED_BYTES, ByteLimits, HeldBytes
 from .pause_port import PausePort
 from .paused_calls import open_requests
-from .principal_limits import PrincipalLimit, PrincipalLimits
+from .principal_limits import PrincipalLimit, PrincipalLimits, RunningShares
 from .provider_budgets import ProviderBudgets
 from .provider_limiter import ProviderLimiter
 from .rate_limits import RateLimits, SourceRate
@@ -57,6 +57,7 @@ __all__ = [
     "RecorderPort",
     "Router",
     "RunningCall",
+    "RunningShares",
     "Session",
     "SessionManager",
     "SourceRate",

@@ -261,8 +261,8 @@ class CallExecution:
     async def _result(self, call: RunningCall) -> ToolResult:
         """Run the tool and turn whatever it does into a result."""
         try:
-            if call.tool.cache_s and (kept := await self.cache.find(call)) is not None:
-                raise _AlreadyAnswered(kept)  # noqa: TRY301 - as in ``_start``
+            if call.counts_at_nodes or call.tool.cache_s:
+                await self._count_or_reuse(call)
             if call.tool.source != OWN_SOURCE and self._rate_limits.applies_to(call.tool.source):
                 await self._rate_limits.acquire(call.tool.source, call.session.principal, call.deadline)
             if call.tool.unmetered:
@@ -292,6 +292,15 @@ class CallExecution:
         except BaseException as error:  # noqa: BLE001 - a tool may raise anything, SystemExit included
             failure = call_outcome.of_exception(call, error)
         return call_outcome.failed(call, failure, self._clock())
+
+    async def _count_or_reuse(self, call: RunningCall) -> None:
+        """Count the call for quotas, if all nodes do so together; then answer it from the cache if it has a result."""
+        if call.counts_at_nodes:
+            over = await self._services.quotas.take(call.tool.name, call.session.principal.name)
+            if over is not None:
+                raise over
+        if call.tool.cache_s and (kept := await self.cache.find(call)) is not None:
+            raise _AlreadyAnswered(kept)
 
     async def _enter_orchestration(self, call: RunningCall) -> object:
         try:

@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Final, NamedTuple
 
-from ...protocol.error_codes import RateLimitedError
-from ...store import day_of
+from ...protocol.error_codes import CallError, RateLimitedError, ServiceUnavailableError
+from ...store import QuotaUse, SharedLimitsPort, StoreError, day_of
 from .budget import reset_at
 
 MINUTE_S: Final = 60.0
@@ -59,7 +59,10 @@ class CallQuotas:
         *,
         clock: Callable[[], float] = time.monotonic,
         wall_clock: Callable[[], float] = time.time,
+        shared: SharedLimitsPort | None = None,
     ) -> None:
+        self.shared: Final = shared
+        """Counts the calls at all nodes; None: they are counted here."""
         self._clock = clock
         self._wall_clock = wall_clock
         self.active = bool(quotas)
@@ -106,6 +109,30 @@ class CallQuotas:
             taken.today += 1
         return None
 
+    async def take(self, tool: str, principal: str) -> CallError | None:
+        """Count a call, at all nodes if they count together; or return why it is refused, and count nothing."""
+        if self.shared is None:
+            return self.refusal(tool, principal)
+        quotas = [quota for quota in self._quotas if quota.covers(tool, principal)]
+        if not quotas:
+            return None
+        day = day_of(self._wall_clock())
+        uses = [
+            QuotaUse(quota.name, quota.per_minute, quota.per_day, self._of(quota, principal, day).today)
+            for quota in quotas
+        ]
+        try:
+            taken = await self.shared.take_call(principal, uses)
+        except StoreError as error:
+            return ServiceUnavailableError.content_free(
+                f"The call cannot be counted for its quota ({error.reason}); try again later.", executed="no"
+            )
+        used_up = next((quota for quota in quotas if quota.name == taken.refused_by), None)
+        if used_up is None:
+            return None
+        limit = _per_day(used_up) if taken.of_day else _per_minute(used_up)
+        return _exhausted(used_up, limit, taken.wait_s)
+
     def _of(self, quota: CallQuota, principal: str, day: str) -> _Taken:
         taken = self._taken.get((quota.name, principal))
         if taken is None:
@@ -131,11 +158,19 @@ def _refusal(quota: CallQuota, taken: _Taken, now: float, day_left_s: float) -> 
     while minute and minute[0] <= now - MINUTE_S:
         minute.popleft()
     if quota.per_day is not None and taken.today >= quota.per_day:
-        return _exhausted(quota, f"{quota.per_day} calls per day (UTC)", day_left_s)
+        return _exhausted(quota, _per_day(quota), day_left_s)
     if quota.per_minute is not None and len(minute) >= quota.per_minute:
         # If the quota was lowered, more calls than it allows may be in the list.
-        return _exhausted(quota, f"{quota.per_minute} calls per minute", minute[-quota.per_minute] + MINUTE_S - now)
+        return _exhausted(quota, _per_minute(quota), minute[-quota.per_minute] + MINUTE_S - now)
     return None
+
+
+def _per_day(quota: CallQuota) -> str:
+    return f"{quota.per_day} calls per day (UTC)"
+
+
+def _per_minute(quota: CallQuota) -> str:
+    return f"{quota.per_minute} calls per minute"
 
 
 def _exhausted(quota: CallQuota, limit: str, wait_s: float) -> RateLimitedError:

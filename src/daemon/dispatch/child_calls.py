@@ -186,7 +186,7 @@ class ChildCalls:
         if earlier is not None:
             return earlier
         if self._quotas.active and self._catalog().registry.has(child.tool):  # not an agent's own, such as a model turn
-            over = self._quotas.refusal(child.tool.name, parent.session.principal.name)
+            over = await self._quotas.take(child.tool.name, parent.session.principal.name)
             if over is not None:
                 return self._refuse(parent, request, over, received)
         return await self._run(child, port)

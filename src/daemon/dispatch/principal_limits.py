@@ -1,10 +1,11 @@
 """Limits of single principals, as named tokens set them: concurrent calls and a daily budget; and quotas of calls."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from ...fairness import Permits
 from ...protocol.tool_call import Principal
+from ...store import SharedLimitsPort
 from .budget import Budget
 from .call_quotas import CallQuota, CallQuotas
 from .provider_budgets import ProviderBudgets
@@ -18,13 +19,30 @@ class PrincipalLimit(NamedTuple):
     daily_budget: Mapping[str, float]
 
 
+class RunningShares(Protocol):
+    """What this node may use of the calls of a principal that may run at once on all nodes."""
+
+    def divide(self, principal: str, permits: Permits, max_running: int | None) -> None:
+        """Resize ``permits`` from now on, so that those of all nodes are at most ``max_running``; None: no longer."""
+        ...
+
+
 class PrincipalLimits:
-    """The limits of all principals that have any. Only for the event loop's thread."""
+    """The limits of all principals that have any. Only for the event loop's thread. ``shared`` and ``shares``: of all
+    nodes of a cluster together.
+    """
 
     def __init__(
-        self, budget: Budget, providers: ProviderBudgets | None = None, quotas: Sequence[CallQuota] = ()
+        self,
+        budget: Budget,
+        providers: ProviderBudgets | None = None,
+        quotas: Sequence[CallQuota] = (),
+        *,
+        shared: SharedLimitsPort | None = None,
+        shares: RunningShares | None = None,
     ) -> None:
-        self.quotas = CallQuotas(quotas)
+        self.quotas = CallQuotas(quotas, shared=shared)
+        self._shares = shares
         self._shared = budget
         self._providers = providers or ProviderBudgets()
         self._permits: dict[str, Permits] = {}
@@ -37,15 +55,26 @@ class PrincipalLimits:
         """Replace all limits. Amounts spent and running calls still count."""
         limits = tuple(limits)
         for name in self._permits.keys() - {limit.principal for limit in limits if limit.max_running is not None}:
-            del self._permits[name]  # open sessions keep theirs
+            permits = self._permits.pop(name)  # open sessions keep theirs
+            if self._shares is not None:
+                self._shares.divide(name, permits, None)
         for budget in self._budgets.values():
             budget.amounts = {}
         for limit in limits:
             if limit.max_running is not None:
-                own = Permits(limit.principal, limit.max_running, one_principal=True)
-                self._permits.setdefault(limit.principal, own).resize(limit.max_running)
+                self._limit_running(limit.principal, limit.max_running)
             if limit.daily_budget:
                 self._budget(limit.principal).amounts = limit.daily_budget
+
+    def _limit_running(self, principal: str, max_running: int) -> None:
+        permits = self._permits.get(principal)
+        if permits is None:
+            first = max_running if self._shares is None else 0
+            permits = self._permits[principal] = Permits(principal, first, one_principal=True)
+        if self._shares is None:
+            permits.resize(max_running)
+        else:
+            self._shares.divide(principal, permits, max_running)
 
     def restore(self, principal: str, day: str, spent: Mapping[str, float]) -> None:
         """Count what a principal spent on this day in an earlier process."""

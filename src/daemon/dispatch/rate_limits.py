@@ -10,8 +10,9 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, Protocol
 
-from ...protocol.error_codes import RateLimitedError
+from ...protocol.error_codes import RateLimitedError, ServiceUnavailableError
 from ...protocol.tool_call import Principal
+from ...store import SharedLimitsPort, StoreError
 from ...tools import RateState
 
 if TYPE_CHECKING:
@@ -35,10 +36,15 @@ class SourceRate(Protocol):
 
 
 class RateLimits:
-    """The token buckets of all sources with a rate limit. ``rate_of`` returns a source's current rate, or None."""
+    """The token buckets of all sources with a rate limit. ``rate_of`` returns a source's current rate, or None.
 
-    def __init__(self, rate_of: Callable[[str], SourceRate | None]) -> None:
+    ``shared``: all nodes have one bucket together. Then a call that has to wait has reserved its slot, and if it is
+    given up, the slot is lost.
+    """
+
+    def __init__(self, rate_of: Callable[[str], SourceRate | None], shared: SharedLimitsPort | None = None) -> None:
         self._rate_of = rate_of
+        self._shared = shared
         self._buckets: dict[tuple[str, str], _Bucket] = {}
 
     def __repr__(self) -> str:
@@ -53,9 +59,13 @@ class RateLimits:
 
         Raises:
             RateLimitedError: at once, if the token would come after the deadline.
+            ServiceUnavailableError: the database of the nodes does not answer.
         """
         rate = self._rate_of(source)
         if rate is None:
+            return
+        if self._shared is not None:
+            await _reserve(self._shared, source, principal, rate, deadline)
             return
         bucket = self._buckets.get((source, principal.name))
         if bucket is None or bucket.rate != rate:
@@ -67,9 +77,43 @@ class RateLimits:
         rate = self._rate_of(source)
         if rate is None:
             return None
+        if self._shared is not None:
+            return await _shared_state(self._shared, source, principal, rate)
         bucket = self._buckets.get((source, principal.name))
         full_in_s, waiting = (0.0, 0) if bucket is None or bucket.rate != rate else await bucket.use()
         return rate_state(rate, full_in_s, waiting)
+
+
+async def _reserve(
+    shared: SharedLimitsPort, source: str, principal: Principal, rate: SourceRate, deadline: float
+) -> None:
+    """Reserves the next slot at all nodes, and waits for it."""
+    interval_s, left_s = 60.0 / rate.per_minute, max(0.0, deadline - time.monotonic())
+    try:
+        slot = await shared.reserve_slot(
+            source, principal.name, interval_s=interval_s, burst=rate.burst, max_wait_s=left_s
+        )
+    except StoreError as error:
+        raise ServiceUnavailableError.content_free(
+            f"The call cannot be counted for the rate limit of source {source} ({error.reason}); try again later.",
+            executed="no",
+        ) from None
+    if not slot.reserved:
+        raise _too_many(source, rate, slot.wait_s)
+    if slot.wait_s > 0:
+        await asyncio.sleep(slot.wait_s)
+
+
+async def _shared_state(
+    shared: SharedLimitsPort, source: str, principal: Principal, rate: SourceRate
+) -> RateState | None:
+    try:
+        slot = await shared.reserve_slot(
+            source, principal.name, interval_s=60.0 / rate.per_minute, burst=rate.burst, max_wait_s=-1.0
+        )
+    except StoreError:
+        return None  # the call itself says why it cannot be made
+    return rate_state(rate, slot.full_in_s, 0)
 
 
 class _Bucket:

@@ -234,6 +234,7 @@ class Router:
         )
         if session.former and not was_former:
             self.sessions.became_former(session)
+        call.counts_at_nodes = self._quotas.active and self._quotas.shared is not None
         self._execution.begin(call)
         return call
 
@@ -400,7 +401,7 @@ class Router:
             orchestrations=self._execution.orchestrations_of(session) if tool.orchestration else 0,
             exceeded=self.requests.exceeded(session, size) if size > UNCOUNTED_BYTES else None,
         )
-        if refusal is None and self._quotas.active:
+        if refusal is None and self._quotas.active and self._quotas.shared is None:
             refusal = self._quotas.refusal(tool.name, principal)
         if refusal is not None:
             session.calls.withdraw(key)

@@ -156,6 +156,8 @@ class RunningCall(msgspec.Struct, eq=False, kw_only=True):
     """The names of the tools that it may find and call, of those of its toolset; None: all of them."""
     run_budget: RunBudget | None = None
     """What it, or the call around it, may spend."""
+    counts_at_nodes: bool = False
+    """It has to be counted for quotas, where all nodes count together."""
     journalled: bool = False
     """Its parent wants it in the journal even if its tool is local."""
     on_chunk: Callable[[str], None] | None = None

@@ -14,7 +14,7 @@ from .pg_values import pg_text, text_of
 Connection = psycopg.Connection[tuple[Any, ...]]
 
 LIMITS_CHANNEL: Final = "toold_limits"
-"""Notified with the epoch of a node and a provider: the node should ask again for a permit."""
+"""Notified with the epoch of a node and the name of a limit, for ``SharedLimitsPort.on_wake``."""
 
 _ADMIT: Final = """
 SELECT decision, uses::text FROM admit(%s, %s, %s, %s, %s, %s::text[], %s, %s::float8, %s::text[], %s::text[],
@@ -68,7 +68,7 @@ def withdraw(connection: Connection, node: str, provider: str) -> None:
     connection.execute(
         "WITH left_line AS "
         "(DELETE FROM permit_wait WHERE provider = %(provider)s AND node = %(node)s RETURNING provider) "
-        "SELECT pg_notify(%(channel)s, node || ' ' || provider) FROM (SELECT node, provider FROM permit_wait "
+        "SELECT pg_notify(%(channel)s, node || ' provider:' || provider) FROM (SELECT node, provider FROM permit_wait "
         "WHERE provider IN (SELECT provider FROM left_line) AND node <> %(node)s ORDER BY number LIMIT 1) AS next",
         {"provider": provider, "node": node, "channel": LIMITS_CHANNEL},
     )
@@ -96,6 +96,11 @@ def free_limits(connection: Connection, node: str) -> None:
 def delete_expired(connection: Connection) -> None:
     """Deletes budgets of past days, and the requests of nodes that were declared dead while they asked."""
     connection.execute("DELETE FROM budget WHERE day < to_char(clock_timestamp() - interval '2 days', 'YYYY-MM-DD')")
+    connection.execute("DELETE FROM quota_day WHERE day < to_char(clock_timestamp() - interval '2 days', 'YYYY-MM-DD')")
+    for table, expired in (("quota_second", "second"), ("rate_slot", "next_at")):
+        connection.execute(
+            f"DELETE FROM {table} WHERE {expired} < extract(epoch FROM clock_timestamp()) - 3600".encode()
+        )
     connection.execute(
         "DELETE FROM vendor_request WHERE NOT EXISTS "
         "(SELECT FROM node WHERE epoch = vendor_request.node AND state <> 'dead')"

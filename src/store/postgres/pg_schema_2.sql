@@ -1,7 +1,8 @@
 -- readable from: 1
--- Schema 2: what all nodes together may ask vendors: permits of providers, and daily budgets.
+-- Schema 2: the limits of all nodes together: permits of providers, daily budgets, rates of sources, quotas of calls, and
+-- running calls of a principal.
 --
--- A node calls `admit` before it sends a request to a vendor, and `settle` after it. Both are one statement, so one
+-- Of vendors: a node calls `admit` before it sends a request to a vendor, and `settle` after it. Both are one statement, so one
 -- transaction. They lock rows in the same order: a request, budgets by scope and currency, the line of the provider.
 
 -- The requests to vendors that run, of all nodes. Each has a permit of its provider, and a reserved amount.
@@ -17,9 +18,10 @@ CREATE TABLE vendor_request (
 CREATE INDEX vendor_request_provider ON vendor_request (provider);
 CREATE INDEX vendor_request_node ON vendor_request (node);
 
--- One row for each provider, which is locked while its permits change hands.
-CREATE TABLE provider_line (
-    provider text COLLATE "C" PRIMARY KEY
+-- One row for each provider ('provider:…') and each principal with a limit ('running:…'), which is locked while their
+-- permits change hands.
+CREATE TABLE limit_line (
+    name text COLLATE "C" PRIMARY KEY
 );
 
 -- The nodes that wait for a permit of a provider, in the order of their numbers. A node asks for one call at a time, and
@@ -42,6 +44,41 @@ CREATE TABLE budget (
     PRIMARY KEY (day, scope, currency)
 );
 
+-- The rates of sources: when the next call of a principal would be due if each call so far had come at the rate. A row
+-- in the past is as good as none.
+CREATE TABLE rate_slot (
+    source    text COLLATE "C" NOT NULL,
+    principal text COLLATE "C" NOT NULL,
+    next_at   double precision NOT NULL,        -- Unix time in seconds
+    PRIMARY KEY (source, principal)
+);
+
+-- The calls of a principal that count for a quota: of a UTC day, and of the last minute by the second.
+CREATE TABLE quota_day (
+    quota     text COLLATE "C" NOT NULL,
+    principal text COLLATE "C" NOT NULL,
+    day       text COLLATE "C" NOT NULL,
+    calls     bigint NOT NULL,
+    PRIMARY KEY (quota, principal, day)
+);
+
+CREATE TABLE quota_second (
+    quota     text COLLATE "C" NOT NULL,
+    principal text COLLATE "C" NOT NULL,
+    second    bigint NOT NULL,                  -- Unix time
+    calls     bigint NOT NULL,
+    PRIMARY KEY (quota, principal, second)
+);
+
+-- How many calls of a principal each node may run at once: a part of `max_running` of its token.
+CREATE TABLE running_share (
+    principal text COLLATE "C" NOT NULL,
+    node      text COLLATE "C" NOT NULL,
+    wanted    integer NOT NULL,                 -- calls that run or wait there
+    permits   integer NOT NULL,                 -- at most so many run there
+    PRIMARY KEY (principal, node)
+);
+
 CREATE FUNCTION budget_day() RETURNS text LANGUAGE sql AS $$
     SELECT to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD')
 $$;
@@ -58,6 +95,7 @@ BEGIN
             WHEN scope = '' THEN true
             WHEN scope LIKE 'provider:%' THEN provider = substr(scope, length('provider:') + 1)
             WHEN scope LIKE 'principal:%' THEN principal = substr(scope, length('principal:') + 1)
+            WHEN scope LIKE 'agent:%' THEN agent = substr(scope, length('agent:') + 1)
             ELSE false END
     ))
     FROM unnest(in_scopes, in_currencies, known) AS wanted (scope, currency, least_spent)
@@ -74,18 +112,18 @@ BEGIN
     WHERE day = today AND budget.scope = wanted.scope AND budget.currency = wanted.currency AND cost <> 0;
 END $$;
 
-CREATE FUNCTION lock_line(of_provider text) RETURNS void LANGUAGE plpgsql AS $$
+CREATE FUNCTION lock_line(of_name text) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
-    PERFORM FROM provider_line WHERE provider = of_provider FOR UPDATE;
+    PERFORM FROM limit_line WHERE name = of_name FOR UPDATE;
     IF NOT FOUND THEN
-        INSERT INTO provider_line VALUES (of_provider) ON CONFLICT DO NOTHING;
-        PERFORM FROM provider_line WHERE provider = of_provider FOR UPDATE;
+        INSERT INTO limit_line VALUES (of_name) ON CONFLICT DO NOTHING;
+        PERFORM FROM limit_line WHERE name = of_name FOR UPDATE;
     END IF;
 END $$;
 
 -- Wakes the nodes that have waited longest for a permit.
 CREATE FUNCTION wake_waiting(of_provider text, permits bigint) RETURNS void LANGUAGE sql AS $$
-    SELECT pg_notify('toold_limits', node || ' ' || provider) FROM permit_wait
+    SELECT pg_notify('toold_limits', node || ' provider:' || provider) FROM permit_wait
     WHERE provider = of_provider AND asked_at > clock_timestamp() - interval '2 seconds' ORDER BY number LIMIT permits
 $$;
 
@@ -127,7 +165,7 @@ BEGIN
         decision := 'refused';
         RETURN;
     END IF;
-    PERFORM lock_line(of_provider);
+    PERFORM lock_line('provider:' || of_provider);
     SELECT number INTO place FROM permit_wait WHERE provider = of_provider AND node = me;
     SELECT count(*) INTO in_use FROM vendor_request JOIN node ON epoch = vendor_request.node
     WHERE provider = of_provider AND state <> 'dead';
@@ -163,7 +201,7 @@ BEGIN
         PERFORM book(budget_day(), ended.scopes, array_fill(cost_currency, ARRAY[scopes_count]),
                      array_fill(cost, ARRAY[scopes_count]), array_fill(0::float8, ARRAY[scopes_count]));
     END IF;
-    PERFORM lock_line(ended.provider);
+    PERFORM lock_line('provider:' || ended.provider);
     PERFORM wake_waiting(ended.provider, 1);
 END $$;
 
@@ -187,9 +225,140 @@ BEGIN
     END IF;
     SELECT array_agg(DISTINCT provider ORDER BY provider) INTO providers FROM vendor_request WHERE node = dead;
     DELETE FROM permit_wait WHERE node = dead;
+    DELETE FROM running_share WHERE node = dead;
     FOREACH of_provider IN ARRAY coalesce(providers, ARRAY[]::text[]) LOOP
-        PERFORM lock_line(of_provider);
+        PERFORM lock_line('provider:' || of_provider);
         PERFORM wake_waiting(of_provider, (SELECT count(*) FROM vendor_request WHERE node = dead AND provider = of_provider));
     END LOOP;
     DELETE FROM vendor_request WHERE node = dead;
+END $$;
+
+-- Reserves the next slot of a source's rate (GCRA) if it comes within `max_wait_s`; a negative one only asks. `wait_s`:
+-- until the slot; `full_in_s`: until the rate has its whole burst again, before this call.
+CREATE FUNCTION reserve_slot(
+    of_source text, of_principal text, interval_s double precision, burst integer, max_wait_s double precision,
+    OUT reserved boolean, OUT wait_s double precision, OUT full_in_s double precision
+) LANGUAGE plpgsql AS $$
+DECLARE
+    due double precision;
+    present double precision;
+BEGIN
+    INSERT INTO rate_slot AS slot VALUES (of_source, of_principal, 0)
+    ON CONFLICT (source, principal) DO UPDATE SET next_at = slot.next_at RETURNING next_at INTO due;
+    present := extract(epoch FROM clock_timestamp());
+    due := greatest(due, present);
+    full_in_s := due - present;
+    wait_s := greatest(0, full_in_s - (burst - 1) * interval_s);
+    reserved := wait_s <= max_wait_s;
+    IF reserved THEN
+        UPDATE rate_slot SET next_at = due + interval_s WHERE source = of_source AND principal = of_principal;
+    END IF;
+END $$;
+
+-- Counts a call of a principal for quotas, or says which of them is used up, for how long, and whether that is the one
+-- of the day. The arrays are parallel; NULL in a limit: there is none. `known`: calls of the day that count if the
+-- database has no row of the day.
+CREATE FUNCTION take_call(
+    of_principal text, in_quotas text[], per_minute bigint[], per_day bigint[], known bigint[],
+    OUT refused_by text, OUT of_day boolean, OUT wait_s double precision
+) LANGUAGE plpgsql AS $$
+DECLARE
+    today text := budget_day();
+    present double precision;
+    wanted record;
+    longest double precision := 0;
+    blocking bigint;
+BEGIN
+    INSERT INTO quota_day SELECT quota, of_principal, today, before FROM unnest(in_quotas, known) AS given (quota, before)
+    WHERE NOT EXISTS (
+        SELECT FROM quota_day WHERE quota_day.quota = given.quota AND principal = of_principal AND day = today
+    )
+    ORDER BY quota COLLATE "C" ON CONFLICT DO NOTHING;
+    PERFORM FROM quota_day WHERE quota = ANY (in_quotas) AND principal = of_principal AND day = today
+    ORDER BY quota FOR UPDATE;
+    present := extract(epoch FROM clock_timestamp());
+    FOR wanted IN SELECT * FROM unnest(in_quotas, per_minute, per_day) AS given (quota, a_minute, a_day) LOOP
+        IF wanted.a_day <= (
+            SELECT calls FROM quota_day WHERE quota = wanted.quota AND principal = of_principal AND day = today
+        ) THEN
+            wait_s := 86400 - (present - 86400 * floor(present / 86400));
+            IF wait_s > longest THEN
+                longest := wait_s;
+                refused_by := wanted.quota;
+                of_day := true;
+            END IF;
+        END IF;
+        -- A call counts until 60 seconds after its second has ended. The newest second that has to be over:
+        SELECT max(second) INTO blocking FROM (
+            SELECT second, sum(calls) OVER (ORDER BY second DESC) AS newer FROM quota_second
+            WHERE quota = wanted.quota AND principal = of_principal AND second + 61 > present
+        ) AS counted WHERE newer >= wanted.a_minute;
+        IF blocking + 61 - present > longest THEN
+            longest := blocking + 61 - present;
+            refused_by := wanted.quota;
+            of_day := false;
+        END IF;
+    END LOOP;
+    wait_s := longest;
+    IF refused_by IS NOT NULL THEN
+        RETURN;
+    END IF;
+    UPDATE quota_day SET calls = calls + 1 WHERE quota = ANY (in_quotas) AND principal = of_principal AND day = today;
+    INSERT INTO quota_second AS counted SELECT quota, of_principal, floor(present), 1
+    FROM unnest(in_quotas, per_minute) AS given (quota, a_minute) WHERE a_minute IS NOT NULL
+    ON CONFLICT (quota, principal, second) DO UPDATE SET calls = counted.calls + 1;
+    DELETE FROM quota_second WHERE quota = ANY (in_quotas) AND principal = of_principal AND second + 61 <= present;
+END $$;
+
+-- Divides the running calls of a principal between the nodes that want some: each gets what it wants, but at most an
+-- equal part, and the rest goes to those that want more. Returns the permits of this node, which `uses` some
+-- already, and its part of all. What is left of an integer division moves from node to node each second.
+CREATE FUNCTION share_running(
+    me text, of_principal text, max_running integer, wants integer, uses integer, OUT held integer, OUT part integer
+) LANGUAGE plpgsql AS $$
+DECLARE
+    others integer;
+    remaining integer := max_running;
+    sharing integer;
+    before integer;
+    next_part integer;
+    candidate record;
+    too_many text[] := ARRAY[]::text[];
+BEGIN
+    IF NOT EXISTS (SELECT FROM node WHERE epoch = me AND state <> 'dead') THEN
+        RAISE EXCEPTION 'the node is dead' USING ERRCODE = 'TLD01';
+    END IF;
+    PERFORM lock_line('running:' || of_principal);
+    INSERT INTO running_share VALUES (of_principal, me, wants, uses)
+    ON CONFLICT (principal, node) DO UPDATE SET wanted = wants RETURNING permits INTO before;
+    SELECT count(*) INTO sharing FROM running_share JOIN node ON epoch = running_share.node
+    WHERE principal = of_principal AND state <> 'dead';
+    part := 0;
+    FOR candidate IN
+        SELECT epoch, wanted, permits FROM running_share JOIN node ON epoch = running_share.node
+        WHERE principal = of_principal AND state <> 'dead'
+        ORDER BY wanted, md5(epoch || floor(extract(epoch FROM clock_timestamp()))::text)
+    LOOP
+        next_part := least(candidate.wanted, ceil(remaining::float8 / sharing)::integer);
+        remaining := remaining - next_part;
+        sharing := sharing - 1;
+        IF candidate.epoch = me THEN
+            part := next_part;
+        ELSIF candidate.permits > next_part THEN
+            too_many := too_many || candidate.epoch;
+        END IF;
+    END LOOP;
+    SELECT coalesce(sum(permits), 0) INTO others FROM running_share JOIN node ON epoch = running_share.node
+    WHERE principal = of_principal AND state <> 'dead' AND epoch <> me;
+    held := greatest(uses, least(part, max_running - others));
+    IF held = 0 AND wants = 0 THEN
+        DELETE FROM running_share WHERE principal = of_principal AND node = me;
+    ELSE
+        UPDATE running_share SET permits = held WHERE principal = of_principal AND node = me;
+    END IF;
+    -- Those that should give some back, and those that may use what this node has given back.
+    PERFORM pg_notify('toold_limits', epoch || ' running:' || of_principal)
+    FROM running_share JOIN node ON epoch = running_share.node
+    WHERE principal = of_principal AND state <> 'dead' AND epoch <> me
+      AND ((held < wants AND epoch = ANY (too_many)) OR (held < before AND permits < wanted));
 END $$;

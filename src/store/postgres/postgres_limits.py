@@ -6,11 +6,12 @@ from typing import Any, Final, TypeVar
 import psycopg
 
 from ...protocol.tool_call import Cost
-from ..shared_limits import AdmitAnswer, AdmitRequest, BudgetUse
+from ..shared_limits import AdmitAnswer, AdmitRequest, BudgetUse, QuotaUse, RateSlot, RunningShare, TakenCall
 from ..store_errors import NodeFencedError
-from . import pg_limits_sql
+from . import pg_limits_sql, pg_rates_sql
 from .pg_limits_sql import LIMITS_CHANNEL
 from .pg_notifications import PgNotifications
+from .pg_values import text_of
 from .postgres_committer import DEAD
 from .postgres_threads import PostgresThreads
 
@@ -64,6 +65,25 @@ class PostgresLimits:
     async def budget_uses(self) -> Sequence[BudgetUse]:
         return await self._run(pg_limits_sql.budget_uses)
 
+    async def reserve_slot(
+        self, source: str, principal: str, *, interval_s: float, burst: int, max_wait_s: float
+    ) -> RateSlot:
+        return await self._run(
+            lambda connection: pg_rates_sql.reserve_slot(
+                connection, source, principal, interval_s=interval_s, burst=burst, max_wait_s=max_wait_s
+            )
+        )
+
+    async def take_call(self, principal: str, quotas: Sequence[QuotaUse]) -> TakenCall:
+        return await self._run(lambda connection: pg_rates_sql.take_call(connection, principal, quotas))
+
+    async def share_running(self, principal: str, *, max_running: int, wants: int, uses: int) -> RunningShare:
+        return await self._run(
+            lambda connection: pg_rates_sql.share_running(
+                connection, self._epoch, principal, max_running=max_running, wants=wants, uses=uses
+            )
+        )
+
     async def _run(self, work: Callable[[Connection], T]) -> T:
         def checked(connection: Connection) -> T:
             try:
@@ -77,6 +97,6 @@ class PostgresLimits:
         return await self._threads.run(checked)
 
     def _notified(self, payload: str) -> None:
-        epoch, _, provider = payload.partition(" ")
+        epoch, _, limit = payload.partition(" ")
         if epoch == self._epoch:
-            self.on_wake(provider)
+            self.on_wake(text_of(limit))

@@ -1,11 +1,21 @@
 """The limits of several nodes in memory, with the rules of the database: for tests of nodes, and to compare with."""
 
 import asyncio
+import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 
 from toold.protocol.tool_call import Cost
-from toold.store import AdmitAnswer, AdmitRequest, BudgetUse, StoreError
+from toold.store import (
+    AdmitAnswer,
+    AdmitRequest,
+    BudgetUse,
+    QuotaUse,
+    RateSlot,
+    RunningShare,
+    StoreError,
+    TakenCall,
+)
 
 _EXACT = 1e-9
 
@@ -21,6 +31,12 @@ class MemoryLimits:
         self.spent: dict[tuple[str, str], float] = {}
         """By scope and currency."""
         self.nodes: dict[str, NodeLimits] = {}
+        self.calls: dict[tuple[str, str], int] = defaultdict(int)
+        """The calls of today, by quota and principal."""
+        self.due: dict[tuple[str, str], float] = {}
+        """The next slots, by source and principal."""
+        self.shares: dict[str, dict[str, int]] = defaultdict(dict)
+        """The running calls that nodes have, by principal and node."""
 
     def in_use(self, provider: str) -> int:
         return sum(request.provider == provider for _, request in self.running.values())
@@ -76,7 +92,7 @@ class MemoryLimits:
 
     def wake(self, provider: str) -> None:
         if self.line[provider] and self.line[provider][0] in self.nodes:
-            self.nodes[self.line[provider][0]].on_wake(provider)
+            self.nodes[self.line[provider][0]].on_wake(f"provider:{provider}")
 
 
 class NodeLimits:
@@ -117,6 +133,38 @@ class NodeLimits:
             BudgetUse(scope, currency, spent, self.shared.reserved(scope, currency))
             for (scope, currency), spent in self.shared.spent.items()
         ]
+
+    async def reserve_slot(
+        self, source: str, principal: str, *, interval_s: float, burst: int, max_wait_s: float
+    ) -> RateSlot:
+        await self._answer()
+        now = time.monotonic()
+        due = max(now, self.shared.due.get((source, principal), now))
+        wait_s = max(0.0, due - now - (burst - 1) * interval_s)
+        if wait_s <= max_wait_s:
+            self.shared.due[source, principal] = due + interval_s
+        return RateSlot(wait_s <= max_wait_s, wait_s, due - now)
+
+    async def take_call(self, principal: str, quotas: Sequence[QuotaUse]) -> TakenCall:
+        """Quotas of the day only."""
+        await self._answer()
+        for quota in quotas:
+            if quota.per_day is not None and self.shared.calls[quota.name, principal] >= quota.per_day:
+                return TakenCall(quota.name, True, 60.0)
+        for quota in quotas:
+            self.shared.calls[quota.name, principal] += 1
+        return TakenCall(None, None, 0.0)
+
+    async def share_running(self, principal: str, *, max_running: int, wants: int, uses: int) -> RunningShare:
+        """The first node that asks gets what it wants."""
+        await self._answer()
+        shares = self.shared.shares[principal]
+        others = sum(held for epoch, held in shares.items() if epoch != self.epoch)
+        shares[self.epoch] = max(uses, min(wants, max_running - others))
+        for node in self.shared.nodes.values():
+            if node is not self and shares[self.epoch] < wants:
+                node.on_wake(f"running:{principal}")
+        return RunningShare(shares[self.epoch], wants)
 
     async def _answer(self) -> None:
         await asyncio.sleep(0)

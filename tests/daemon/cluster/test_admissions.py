@@ -24,6 +24,7 @@ class Node:
         self.lease.renewed(boot_time())
         self.budget = Budget({"USD": 10.0})
         self.admissions = ClusterAdmissions(self.port, self.lease, lambda: [self.budget])
+        self.port.on_wake = lambda limit: self.admissions.wake(limit.removeprefix("provider:"))
 
     def admission(self, *, permits: int = 1, estimate: float | None = None) -> ClusterAdmission:
         cost = None if estimate is None else Cost(estimate, "USD")

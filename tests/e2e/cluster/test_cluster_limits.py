@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import shutil
 from collections import Counter
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -12,8 +13,8 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
-from tests.e2e.cluster.conftest import Nodes, ended, open_client
-from tests.e2e.conftest import Peer, Process
+from tests.e2e.cluster.conftest import Nodes, ended, open_client, written
+from tests.e2e.conftest import Command, Peer, Process
 from toold.serving import HttpServer
 
 ANSWER_S = 0.05
@@ -165,3 +166,48 @@ async def test_a_permit_outlives_the_database(nodes: Nodes, vendor: CountingVend
     vendor.hold.set()
     assert [await running, await waiting] == ["ok", "ok"]
     assert vendor.peak == 1
+
+
+async def open_client_of(node: Process, token: str) -> Peer:
+    """A client of a named token that the node reads soon."""
+    while True:
+        peer = await open_client(node, token=token)
+        if peer.ack["ok"]:
+            return peer
+        await asyncio.sleep(0.05)
+
+
+async def test_a_token_has_its_limits_on_two_nodes_together(nodes: Nodes, command: Command, tmp_path: Path) -> None:
+    """It may run two calls at once, on any of them, and its calls of a day count on both; when one of the nodes is
+    killed, the other one runs both.
+    """
+    made = await asyncio.to_thread(lambda: command("token", "create", "ci", "--max-running", "2"))
+    token, tokens = made.stdout.split()[-1], tmp_path / "state" / "tokens.json"
+    config = tmp_path / "quota.toml"
+    config.write_text('[quotas.echoes]\ntools = ["echo"]\ncalls_per_day = 5\n')
+    started = []
+    for name in "ab":
+        started.append(await nodes.start(name, TOOLD_CONFIG=str(config), TOOLD_LEASE_S="60"))
+        shutil.copy(tokens, started[-1].state)
+    peers = [await open_client_of(node, token) for node in started]
+    answers = [await peers[number % 2].call(f"e{number}", "echo", text="here") for number in range(8)]
+    codes = ["ok" if answer["error"] is None else answer["error"]["code"] for answer in answers]
+    assert codes == ["ok"] * 5 + ["RATE_LIMITED"] * 3
+    for number in range(6):
+        arguments = {"text": f"w{number}", "delay_ms": 60_000}
+        await peers[number % 2].send(op="call_tool", request_id=f"w{number}", name="sim_effect", arguments=arguments)
+    shares = "SELECT count(*), sum(wanted), sum(permits) FROM toold.running_share"
+    while nodes.database.sql(shares) != "2|4|2":
+        await asyncio.sleep(0.05)
+    while len(written(started[0]) + written(started[1])) < 2:
+        await asyncio.sleep(0.05)
+    before = [written(node) for node in started]
+    assert sum(map(len, before)) == 2
+    started[0].process.kill()
+    await ended(started[0])
+    back = await open_client(started[1], token=token, resume={"key": peers[0].ack["resume_key"]})
+    assert back.ack["resumed"]
+    while len(written(started[1])) < 2:
+        assert len(written(started[1])) <= 2
+        await asyncio.sleep(0.05)
+    assert nodes.database.sql(shares) == "1|2|2"

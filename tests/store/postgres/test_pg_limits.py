@@ -106,16 +106,17 @@ async def test_a_budget_begins_with_what_the_audit_has_of_the_day(
     """Such as that of the embedded database, which was copied."""
     node = limits_of(open_node("a"))
     postgres_database.sql(
-        "INSERT INTO day_spent "
-        "SELECT 0, budget_day(), 'token:ci', 'chat', provider, 'm', false, 'USD', 1, 1, 1, 0, 2, 0 "
+        "INSERT INTO day_spent (chain, day, principal, tool, agent, provider, model, simulated, currency, completions, "
+        "input_tokens, output_tokens, cached_tokens, cost, estimated) "
+        "SELECT 0, budget_day(), 'token:ci', 'chat', 'a', provider, 'm', false, 'USD', 1, 1, 1, 0, 2, 0 "
         "FROM unnest(ARRAY['glm', 'kimi']) AS provider"
     )
-    scopes = ("", "provider:glm", "principal:token:ci", "principal:other", "agent:a")
-    known = {"agent:a": 0.5}
+    scopes = ("", "provider:glm", "principal:token:ci", "principal:other", "agent:a", "agent:b")
+    known = {"agent:a": 0.25, "agent:b": 0.5}
     limits = tuple(BudgetLimit(scope, "USD", 100.0, known.get(scope, 0.0)) for scope in scopes)
     answer = await node.admit(request(scopes=scopes, limits=limits), may_take=True)
     spent = {use.scope: use.spent for use in answer.uses}
-    assert spent == dict(zip(scopes, (4.0, 2.0, 4.0, 0.0, 0.5), strict=True))
+    assert spent == dict(zip(scopes, (4.0, 2.0, 4.0, 0.0, 4.0, 0.5), strict=True))
 
 
 async def test_a_dead_node_gives_its_permits_back_and_its_reservations_are_spent(
