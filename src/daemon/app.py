@@ -132,7 +132,7 @@ class Daemon:
         self.call_hooks = CallHooks()
         self.provider_budgets = ProviderBudgets()
         self.provider_budgets.apply(daily_budgets(settings))
-        self.cluster = open_cluster(store.cluster, settings, lambda: self)
+        self.cluster = open_cluster(store.cluster, settings, node_name, lambda: self)
         self.view = LiveDaemonView(
             catalog=allowed,
             locale=settings.locale,

@@ -10,6 +10,7 @@ from ..sources import SourceManager
 from ..version import __version__
 from .access import Authenticator
 from .agent_host import AgentHost
+from .cluster.cluster_node import ClusterNode
 from .config.settings import Settings
 from .dashboard_data.action_audit import ActionAudit
 from .dashboard_data.agent_data import AgentData
@@ -48,6 +49,7 @@ class DashboardParts:
     operations: OperatorActions
     agents: AgentHost
     settings: Callable[[], Settings]
+    cluster: ClusterNode | None = None
 
 
 def open_dashboard(
@@ -65,7 +67,12 @@ def open_dashboard(
     except AssetError as error:
         _log.warning("the dashboard is off", why=str(error))
         return None
-    sessions = BrowserSessions(state.path / SESSIONS_FILE)
+    cluster = parts.cluster
+    sessions = BrowserSessions(
+        state.path / SESSIONS_FILE,
+        node="" if cluster is None else cluster.name,
+        cookie=None if cluster is None else cluster.cookie,
+    )
     router, view, activity = parts.router, parts.view, parts.recorder.activity
     actions = ActionAudit(view.store.audit)
     ports = DashboardPorts(

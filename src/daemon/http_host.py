@@ -15,6 +15,7 @@ from ..user_credentials import CredentialVault
 from .a2a_host import A2AHost
 from .access import Authenticator, ProtectedResource
 from .agent_host import AgentHost
+from .cluster.browser_node import BrowserNode
 from .cluster.cluster_node import ClusterNode
 from .cluster.http_relay import HttpRelay
 from .cluster.peer_api import peer_app
@@ -131,6 +132,7 @@ class HttpHost:
             operations=self._operations,
             agents=parts.agents,
             settings=parts.settings,
+            cluster=parts.cluster,
         )
         self.dashboard = open_dashboard(settings, parts.state, shown, intake, parts.authenticator)
         self.app = self._app(settings, intake)
@@ -138,7 +140,8 @@ class HttpHost:
         """In a cluster: relays requests about sessions of other nodes."""
         if (cluster := parts.cluster) is not None:
             peers = peer_app(cluster.service, cluster.key, cluster.membership.epoch)
-            self.app = self.relay = HttpRelay(self.app, peers, cluster.membership, cluster.key)
+            browsers = BrowserNode(cluster.name, cluster.cookie)
+            self.app = self.relay = HttpRelay(self.app, peers, cluster.membership, cluster.key, browsers)
 
     def close_streams(self) -> None:
         """Ends the open streams, which would delay the daemon's stop."""

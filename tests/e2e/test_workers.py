@@ -3,12 +3,14 @@
 import asyncio
 import json
 import os
+import re
 import secrets
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack
 from typing import Any
 
+import httpx
 import pytest
 from tests.chaos.cluster_nodes import Database
 from tests.e2e.conftest import Command, Peer, Process, start
@@ -149,6 +151,31 @@ async def test_the_operators_commands_see_one_daemon(service: Process, command: 
         return "machine.0" in status.stdout and "machine.1" in status.stdout
 
     await until(both_listed)
+
+
+async def test_a_browser_is_signed_in_at_all_workers(service: Process) -> None:
+    """The dashboard's cookie is valid at both workers, a link signs in once, and signing out ends it at both."""
+
+    cookies = httpx.Cookies()
+
+    async def ask(method: str, path: str, **sent: Any) -> httpx.Response:
+        """On a new connection, so that any worker may answer."""
+        url = f"http://127.0.0.1:{service.http_port}"
+        async with httpx.AsyncClient(base_url=url, trust_env=False, cookies=cookies) as http:
+            return await http.request(method, path, **sent)
+
+    signed_in = await ask("POST", "/ui/sign-in", data={"token": service.token})
+    assert signed_in.status_code == 303
+    link = (await ask("POST", "/operator/ui-link", headers={"Authorization": f"Bearer {service.token}"})).json()["path"]
+    opened = [(await ask("GET", link)).status_code for _ in range(4)]
+    assert opened == [303, 410, 410, 410]
+    cookies.update(signed_in.cookies)
+    pages = [await ask("GET", "/ui/now") for _ in range(SESSIONS)]
+    assert {page.status_code for page in pages} == {200}
+    csrf = re.search(r'name="csrf" content="([0-9a-f]+)"', pages[0].text)
+    assert csrf
+    assert (await ask("POST", "/ui/sign-out", data={"csrf": csrf[1]})).status_code == 303
+    assert {(await ask("GET", "/ui/now")).status_code for _ in range(SESSIONS)} == {303}
 
 
 def test_workers_end_with_their_supervisor(server: Cluster, start_daemon: Callable[..., Process]) -> None:

@@ -43,9 +43,16 @@ class ClusterNode:
     """
 
     def __init__(
-        self, store: ClusterPort, settings: Settings, service: PeerService, budgets: Callable[[], Iterable[Budget]]
+        self,
+        store: ClusterPort,
+        settings: Settings,
+        name: str,
+        service: PeerService,
+        budgets: Callable[[], Iterable[Budget]],
     ) -> None:
+        """``name``: that of this node in the cluster."""
         self.store = store
+        self.name = name
         self.admissions = ClusterAdmissions(store.limits, store.lease, budgets)
         """Permits of providers and budgets of all nodes."""
         self.shares = NodeShares(store.limits, store.lease)
@@ -54,6 +61,8 @@ class ClusterNode:
         self.service = service
         """What this node does for the others."""
         self.key = PeerKey(peer_secret(settings).get_secret_value())
+        self.cookie = f"toold_{self.key.digest('cookie')}"
+        """The name of the dashboard's cookie on all nodes."""
         self.membership = Membership(store)
         options = RelayOptions(settings.ping_interval_s, settings.ping_timeout_s, _tls(settings.tls_cert))
         self.relay = SessionRelay(self.membership, self.key, options)
@@ -154,7 +163,9 @@ class _Daemon(Protocol):
     def connections(self) -> int: ...
 
 
-def open_cluster(store: ClusterPort | None, settings: Settings, daemon: Callable[[], _Daemon]) -> ClusterNode | None:
+def open_cluster(
+    store: ClusterPort | None, settings: Settings, name: str, daemon: Callable[[], _Daemon]
+) -> ClusterNode | None:
     """Returns this daemon as a node of its cluster; None if it has its database for itself.
 
     Raises:
@@ -167,7 +178,7 @@ def open_cluster(store: ClusterPort | None, settings: Settings, daemon: Callable
     def budgets() -> Iterable[Budget]:
         return (*daemon().principal_limits.budgets, *daemon().router.agent_budgets.all)
 
-    return ClusterNode(store, settings, service, budgets)
+    return ClusterNode(store, settings, name, service, budgets)
 
 
 async def _attempt(writing: Awaitable[None], what: str) -> None:

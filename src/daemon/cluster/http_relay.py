@@ -1,7 +1,8 @@
-"""Relays HTTP requests about a session that another node holds, such as a repeated request with an idempotency key.
+"""Relays HTTP requests about a session that another node holds, such as a repeated request with an idempotency key, and
+those of browsers that are signed in at another node.
 
-A request is first served here. Only when the session turns out to be held elsewhere, before anything was answered, it
-is sent to the holder as it came.
+A request about a session is first served here. Only when the session turns out to be held elsewhere, before anything
+was answered, it is sent to the holder as it came.
 """
 
 import asyncio
@@ -14,6 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ...store import NodeRow, SessionHeldError, StoreError
 from ..transports.http_port import refusal
+from .browser_node import BrowserNode
 from .membership import Membership
 from .node_address import address_of
 from .peer_api import PEER_PATH
@@ -29,11 +31,14 @@ _log = structlog.get_logger("toold.cluster")
 class HttpRelay:
     """The ASGI app of the HTTP port of a node: serves ``/peer`` and all other paths, and relays if necessary."""
 
-    def __init__(self, app: ASGIApp, peer_app: ASGIApp, membership: Membership, key: PeerKey) -> None:
+    def __init__(
+        self, app: ASGIApp, peer_app: ASGIApp, membership: Membership, key: PeerKey, browsers: BrowserNode
+    ) -> None:
         self._app = app
         self._peer_app = peer_app
         self._membership = membership
         self._key = key
+        self._browsers = browsers
         # The holder of a long call answers when it likes; the client has its own limit.
         self._http = httpx.AsyncClient(timeout=httpx.Timeout(None, connect=_CONNECT_S), trust_env=False)
 
@@ -48,6 +53,10 @@ class HttpRelay:
             return
         received: list[Message] = []
         started = False
+        named = self._browsers.other_node(scope)
+        signed_in_at = None if named is None else self._membership.named(named)
+        if signed_in_at is not None and await self._serve_held(scope, received, receive, send, signed_in_at):
+            return
 
         async def record() -> Message:
             message = await receive()

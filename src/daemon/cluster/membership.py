@@ -50,6 +50,10 @@ class Membership:
         """The other node of this epoch, if it is not dead."""
         return next((node for node in self.peers if node.epoch == epoch), None)
 
+    def named(self, name: str) -> NodeRow | None:
+        """The other node of this name, if it is not dead."""
+        return next((node for node in self.peers if node.name == name), None)
+
     async def leave(self) -> None:
         """Releases the sessions of this node, which answers for none from now on.
 

@@ -4,10 +4,19 @@
 it shows and does comes through ``DashboardPort``.
 """
 
-from .browser_sessions import SESSIONS_FILE, BrowserSessions
+from .browser_sessions import SESSIONS_FILE, BrowserSessions, node_of_secret
 from .dashboard_port import DashboardPorts, Viewer
 from .dashboard_server import DashboardServer
 from .live_feed import LiveFeed
 from .tool_list import seen_tools
 
-__all__ = ["SESSIONS_FILE", "BrowserSessions", "DashboardPorts", "DashboardServer", "LiveFeed", "Viewer", "seen_tools"]
+__all__ = [
+    "SESSIONS_FILE",
+    "BrowserSessions",
+    "DashboardPorts",
+    "DashboardServer",
+    "LiveFeed",
+    "Viewer",
+    "node_of_secret",
+    "seen_tools",
+]

@@ -3,6 +3,8 @@
 The cookie has a random secret; the file has only its hash and that of the token with which the browser signed in. So
 the file cannot be used to sign in, and a session ends when its token is revoked or expires. It outlives a restart of
 the daemon.
+
+In a cluster each browser is signed in at one node, which its cookie and its link name: the others relay to it.
 """
 
 import hashlib
@@ -27,6 +29,8 @@ LINK_S: Final = 60.0
 """How long a sign-in link is valid: a browser opens it at once."""
 MAX_LINKS: Final = 16
 _SECRET_BYTES: Final = 32
+_NODE_END: Final = "~"
+"""A character that neither names of nodes nor secrets have."""
 
 _log = structlog.get_logger(__name__)
 
@@ -42,8 +46,13 @@ class BrowserSession(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 class BrowserSessions:
     """The sessions in the file ``path``. Creating and ending one writes the file, which blocks for milliseconds."""
 
-    def __init__(self, path: Path, *, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, path: Path, *, node: str = "", cookie: str | None = None, clock: Callable[[], float] = time.time
+    ) -> None:
+        """``node``: the name of this node, ``cookie``: the cookie's name on all nodes, if there are several."""
         self._path = path
+        self._node = node
+        self._cookie = cookie
         self._clock = clock
         self._sessions = {session.secret_sha256: session for session in self._read()}
         self._links: dict[str, tuple[str, float]] = {}
@@ -57,10 +66,16 @@ class BrowserSessions:
         now = self._clock()
         return sum(session.expires_at > now for session in self._sessions.values())
 
+    def cookie_name(self, port: int) -> str:
+        """The name of the cookie for a server on this port. Cookies are not separate by port: each daemon of a machine
+        needs another name.
+        """
+        return self._cookie or f"toold_{port}"
+
     def create(self, token_sha256: str) -> str:
         """Sign a browser in with a token; returns the secret for its cookie."""
         now = self._clock()
-        secret = secrets.token_urlsafe(_SECRET_BYTES)
+        secret = self._new_secret()
         session = BrowserSession(secret_sha256=_hash(secret), token_sha256=token_sha256, expires_at=now + SESSION_S)
         valid = sorted(
             (other for other in self._sessions.values() if other.expires_at > now), key=lambda other: other.expires_at
@@ -86,7 +101,7 @@ class BrowserSessions:
         """Returns the secret of a link that signs one browser in, once, within ``LINK_S``."""
         now = self._clock()
         valid = [(key, link) for key, link in self._links.items() if link[1] > now]
-        secret = secrets.token_urlsafe(_SECRET_BYTES)
+        secret = self._new_secret()
         self._links = dict([*valid[-(MAX_LINKS - 1) :], (_hash(secret), (token_sha256, now + LINK_S))])
         return secret
 
@@ -94,6 +109,9 @@ class BrowserSessions:
         """Returns the hash of the token for which a link was made, and ends the link; None if it has ended."""
         token_sha256, expires_at = self._links.pop(_hash(secret), ("", 0.0))
         return token_sha256 if expires_at > self._clock() else None
+
+    def _new_secret(self) -> str:
+        return named_secret(self._node, secrets.token_urlsafe(_SECRET_BYTES))
 
     def _read(self) -> list[BrowserSession]:
         try:
@@ -112,6 +130,17 @@ class BrowserSessions:
             unfinished.replace(self._path)
         except OSError as error:
             _log.warning("browsers will be signed out by a restart: their file cannot be written", why=str(error))
+
+
+def named_secret(node: str, secret: str) -> str:
+    """A secret that names the node which knows it."""
+    return f"{node}{_NODE_END}{secret}" if node else secret
+
+
+def node_of_secret(secret: str) -> str:
+    """The node that a secret names; empty if none."""
+    node, end, _ = secret.partition(_NODE_END)
+    return node if end else ""
 
 
 def csrf_token(secret: str) -> str:

@@ -40,7 +40,7 @@ class BrowserSignIn:
         response = RedirectResponse(target, 303)
         secure = request.url.scheme == "https" or request.headers.get("x-forwarded-proto") == "https"
         response.set_cookie(
-            cookie_name(request),
+            cookie_name(request, self._sessions),
             self._sessions.create(token_sha256),
             max_age=int(SESSION_S),
             path="/ui",
@@ -88,7 +88,7 @@ class BrowserSignIn:
     async def _sign_out(self, request: Request, viewer: Viewer, _: Form) -> Response:
         self._sessions.end(viewer.secret)
         response = RedirectResponse("/ui/sign-in", 303)
-        response.delete_cookie(cookie_name(request), path="/ui")
+        response.delete_cookie(cookie_name(request, self._sessions), path="/ui")
         response.headers["clear-site-data"] = '"cache"'
         return response
 

@@ -68,7 +68,7 @@ class PageGuard:
         """An endpoint for browsers that are signed in; with ``operators``, of operators only."""
 
         async def page(request: Request) -> Response:
-            viewer = self._viewer_of(request.cookies.get(cookie_name(request), ""))
+            viewer = self._viewer_of(request.cookies.get(cookie_name(request, self._sessions), ""))
             if viewer is None and self._sign_in_unasked is not None:
                 return self._sign_in_unasked(request)
             if viewer is None:
@@ -148,9 +148,9 @@ def page_host(request: Request) -> str:
     return request.headers.get("x-forwarded-host") or request.headers.get("host", "")
 
 
-def cookie_name(request: Request) -> str:
-    """Cookies are not separate by port: each daemon of a machine needs another name."""
-    return f"toold_{request.scope['server'][1]}"
+def cookie_name(request: Request, sessions: BrowserSessions) -> str:
+    """The name of the cookie on the port that was asked."""
+    return sessions.cookie_name(request.scope["server"][1])
 
 
 async def read_form(request: Request) -> Form:
