@@ -37,6 +37,8 @@ class HookedCall(msgspec.Struct, frozen=True):
     read_only: bool
     parent: str | None
     """The id of the call that made it."""
+    meta: dict[str, Json] | msgspec.UnsetType = msgspec.field(name="_meta", default=msgspec.UNSET)
+    """What an MCP server gets besides the arguments; hooks cannot change it."""
 
 
 class HookedResult(msgspec.Struct, omit_defaults=True, rename="camel"):

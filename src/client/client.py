@@ -259,11 +259,12 @@ class MCPWebSocketClient:
         traceparent: str | None = None,
         on_question: OnQuestion | None = None,
         answers: Sequence[str] | None = None,
+        meta: Mapping[str, Any] | None = None,
     ) -> CallToolRes:
         """Calls a tool and returns its raw answer. In it, errors also have ``metadata``, such as their cost.
 
         Like ``call``, but the daemon's errors are returned. ``on_question`` and ``answers`` replace the client's, which
-        must have an ``on_question`` too.
+        must have an ``on_question`` too. ``meta`` is the ``_meta`` for the MCP server whose tool is called.
         """
         if timeout is not None and not timeout > 0:
             raise ValueError(f"timeout must be more than 0 seconds, not {timeout}")
@@ -282,6 +283,7 @@ class MCPWebSocketClient:
             traceparent=traceparent,
             on_question=on_question or self._on_question,
             answers=self._answers if answers is None else answers,
+            meta=meta,
         )
 
     async def cancel(self, request_id: str) -> bool:

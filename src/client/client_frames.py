@@ -65,6 +65,7 @@ def call_tool_frame(
     arguments: Mapping[str, Any] | None,
     traceparent: str | None = None,
     answers: Sequence[str] = (),
+    meta: Mapping[str, Any] | None = None,
 ) -> bytes:
     """Returns a ``call_tool`` frame without a timeout.
 
@@ -81,6 +82,8 @@ def call_tool_frame(
         frame["traceparent"] = traceparent
     if answers:
         frame["answers"] = answers
+    if meta:
+        frame["_meta"] = meta
     try:
         return encode(frame)
     except (TypeError, ValueError, RecursionError) as exc:

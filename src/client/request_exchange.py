@@ -43,11 +43,12 @@ class RequestExchange:
         traceparent: str | None,
         on_question: OnQuestion | None = None,
         answers: Sequence[str] = (),
+        meta: Mapping[str, Any] | None = None,
     ) -> CallToolRes:
         """Implements ``MCPWebSocketClient.answer``. A call that ``survives_reconnect`` waits for a reconnect."""
         now = asyncio.get_running_loop().time()
         call = CallFrame(
-            client_frames.call_tool_frame(request_id, name, arguments, traceparent, answers),
+            client_frames.call_tool_frame(request_id, name, arguments, traceparent, answers, meta),
             None if timeout is None else now + timeout,
             survives_reconnect,
         )

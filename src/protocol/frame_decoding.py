@@ -26,6 +26,7 @@ from .json_pieces import (
 from .long_texts import decode_long_texts
 from .name_suggestions import close_names, did_you_mean
 from .questions.client_question import known_kinds
+from .request_meta import passed_meta
 from .tool_call import RequestId, ToolCall
 from .trace_context import usable_traceparent
 
@@ -150,6 +151,7 @@ def tool_call(frame: CallTool, frame_bytes: int, *, make_id: Callable[[], str]) 
         echo_id,
         traceparent=None if frame.traceparent is None else usable_traceparent(frame.traceparent),
         answers=() if frame.answers is None else known_kinds(frame.answers),
+        meta=None if frame.meta is None else passed_meta(frame.meta),
     )
 
 

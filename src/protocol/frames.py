@@ -75,6 +75,8 @@ class CallTool(_Frame, tag="call_tool", frozen=True):
     answers: Any = None
     """The kinds of questions that the caller answers, for clients with the feature ``questions``. Loosely typed: a kind
     that the daemon does not know is ignored."""
+    meta: Any = msgspec.field(name="_meta", default=None)
+    """For the MCP server whose tool is called. Loosely typed: one that is not an object is ignored."""
 
 
 class ToolCallAlias(CallTool, tag="tool_call", frozen=True):

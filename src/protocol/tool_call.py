@@ -291,6 +291,8 @@ class ToolCall(msgspec.Struct, frozen=True, gc=False):
     """The caller's span (``trace_context``), valid."""
     answers: tuple[str, ...] = ()
     """The kinds of questions that the caller answers (``questions.client_question``)."""
+    meta: dict[str, Any] | None = None
+    """What is passed on of the request's ``_meta`` (``request_meta.passed_meta``)."""
 
     @property
     def identity(self) -> dict[str, Any] | bytes:

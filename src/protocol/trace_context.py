@@ -20,6 +20,8 @@ _RESTART: Final = re.compile(r"~[0-9a-f]+")
 
 current_traceparent: ContextVar[str | None] = ContextVar("traceparent", default=None)
 """The ``traceparent`` for requests that the running call sends; None if no traces are recorded."""
+callers_traceparent: ContextVar[str | None] = ContextVar("callers_traceparent", default=None)
+"""The ``traceparent`` of the client, for MCP servers if no traces are recorded; None if it sent none."""
 
 
 class TraceParent(NamedTuple):

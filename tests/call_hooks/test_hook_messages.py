@@ -26,6 +26,12 @@ RESULT = ToolResult(
 FAILED = ToolResult(Metadata(1.0, Timings()), error=ToolError("NOT_FOUND", "No ann@x.example.", "no", False))
 
 
+def test_a_question_has_what_is_passed_on_besides_the_arguments() -> None:
+    """So that a rule about arguments is not avoided by it."""
+    call = msgspec.structs.replace(CALL, meta={"x.test/y": 1})
+    assert json.loads(encoded(HookQuestion("before", call, {})))["call"]["_meta"] == {"x.test/y": 1}
+
+
 def test_a_question_has_the_call_its_arguments_and_its_result() -> None:
     """The result is in MCP's words; a value of null is not an absent one."""
     question = json.loads(encoded(HookQuestion("after", CALL, {"id": 7}, hooked_result(RESULT))))

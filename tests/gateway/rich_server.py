@@ -1,6 +1,7 @@
 """An MCP server on loopback whose tools use all that a listing and a result can have."""
 
 import asyncio
+import json
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -29,6 +30,7 @@ TOOLS: list[dict[str, Any]] = [
     },
     {"name": "works", "description": "Work in steps of 0.25 s.", "inputSchema": {"type": "object"}},
     {"name": "bare", "inputSchema": {"type": "object"}},
+    {"name": "meta", "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": True}},
     {"name": "fails", "description": "Fail.", "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": True}},
     {"name": "fails_typed", "description": "Fail.", "inputSchema": {"type": "object"}, "outputSchema": WRAPPED},
     {"name": "large_typed", "description": "Return much.", "inputSchema": {"type": "object"}, "outputSchema": WRAPPED},
@@ -97,6 +99,11 @@ async def call_tool(context: Any, params: types.CallToolRequestParams) -> types.
             await context.session.report_progress(step)
             await asyncio.sleep(0.25)
         return types.CallToolResult(content=[types.TextContent(type="text", text="done")])
+    if params.name == "meta":
+        text = json.dumps(dict(params.meta or {}), sort_keys=True)
+        return types.CallToolResult.model_validate(
+            {"content": [{"type": "text", "text": text}], "_meta": {"x.test/seen": 1, "toold/error": {}}}
+        )
     return types.CallToolResult.model_validate(answer(params.name, params.arguments or {}))
 
 

@@ -5,11 +5,15 @@ import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import httpx
+import httpx2
 import pytest
 import pytest_asyncio
+from mcp.client import Client as SdkClient
+from mcp.client.streamable_http import streamable_http_client
+from mcp_types import RequestParamsMeta, TextContent
 from tests.cli.bridge.conftest import Editor, channel
 from tests.daemon.app_requests import NO_SDKS, call
 from tests.daemon.transports.mcp.conftest import Client
@@ -162,6 +166,51 @@ async def test_a_server_instructs_models(world: World) -> None:
     assert read["contents"] == [{"uri": "toold://instructions/rich", "mimeType": "text/plain", "text": "Be gentle."}]
     listed = await world.through("2025-11-25").result("resources/list")
     assert "toold://instructions/rich" in {entry["uri"] for entry in listed["resources"]}
+
+
+TRACEPARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+META: Json = {"com.example/tenant": {"id": 7}, "tracestate": "a=1", "plain": [None], "traceparent": TRACEPARENT}
+OF_THIS_CONNECTION: Json = {"toold/timeout_ms": 9_000, "io.modelcontextprotocol/related-task": {"taskId": "x"}}
+
+
+def seen_by_server(result: Json) -> Json:
+    """What the server got in ``_meta``, besides what MCP reserves for its own connection with the daemon."""
+    meta: Json = json.loads(result["content"][0]["text"])
+    return {key: value for key, value in meta.items() if "modelcontextprotocol" not in key and key != "progress_token"}
+
+
+@REVISIONS
+async def test_the_meta_of_a_request_reaches_the_server(world: World, revision: str) -> None:
+    """Over HTTP and stdio, without traces of the daemon; keys about the client's connection do not. The other way, a
+    server cannot say what only the daemon says.
+    """
+    sent = {**META, **OF_THIS_CONNECTION}
+    http = await world.through(revision).call("meta", meta=sent)
+    stdio = (await world.editor.ask("tools/call", name="meta", arguments={}, _meta=sent))["result"]
+    for result in (http, stdio):
+        assert seen_by_server(result) == META
+        assert result["_meta"]["x.test/seen"] == 1
+        assert "toold/error" not in result["_meta"]
+    header = {"traceparent": TRACEPARENT}
+    assert seen_by_server(await world.through(revision).call("meta", headers=header)) == header
+    assert seen_by_server(await world.through(revision).call("meta")) == {}
+
+
+async def test_the_official_client_reaches_the_server_with_its_meta(world: World) -> None:
+    """Of calls, also within a pipeline: there, only the span is passed on, since other keys are for the pipeline."""
+    token = (world.daemon.settings.state_dir / "token").read_text().strip()
+    url = f"http://127.0.0.1:{world.daemon.http.port}/mcp/full"
+    async with (
+        httpx2.AsyncClient(headers={"authorization": f"Bearer {token}"}, trust_env=False) as http,
+        SdkClient(streamable_http_client(url, http_client=http), cache=None) as client,
+    ):
+        alone = await client.call_tool("meta", {}, meta=cast("RequestParamsMeta", META))
+        steps = [{"id": "one", "tool_name": "meta"}]
+        within = await client.call_tool("execute_pipeline", {"steps": steps}, meta=cast("RequestParamsMeta", META))
+    assert seen_by_server(alone.model_dump(by_alias=True)) == META
+    text = next(block.text for block in within.content if isinstance(block, TextContent))
+    assert TRACEPARENT in text
+    assert "tenant" not in text
 
 
 async def test_websocket_clients_get_the_blocks(world: World) -> None:

@@ -143,6 +143,7 @@ class DaemonLink:
                         traceparent=call.traceparent,
                         on_question=on_question,
                         answers=call.answers,
+                        meta=call.meta,
                     )
         except CallError as error:
             metadata = Metadata((time.perf_counter() - began) * 1000, Timings())

@@ -17,6 +17,7 @@ from ...protocol.arguments_digest import arguments_digest
 from ...protocol.error_codes import ServiceUnavailableError
 from ...protocol.json_pieces import LONG_BYTES
 from ...protocol.mcp.mcp_result import METADATA_KEY, RETAINED_KEY
+from ...protocol.request_meta import may_change_answer
 from ...protocol.tool_call import ToolResult, decode_result, encode_result
 from ...tools import CredentialLookup, Tool, ToolRegistry
 from ..off_loop import off_loop
@@ -159,6 +160,8 @@ class CallCache:
 
         The credentials of the caller are part of the key, so a new credential does not get results of the old one.
         """
+        if may_change_answer(call.request.meta):
+            return None
         principal, values = call.session.principal.name, []
         for wanted in call.tool.credentials:
             try:

@@ -17,8 +17,9 @@ import structlog
 from ...fairness import Permits
 from ...protocol.error_codes import OutcomeUnknownError
 from ...protocol.input_request import CallPausedError
+from ...protocol.request_meta import current_request_meta
 from ...protocol.tool_call import ToolResult
-from ...protocol.trace_context import current_traceparent
+from ...protocol.trace_context import callers_traceparent, current_traceparent
 from ...tools import OWN_SOURCE, ToolCatalog, is_long, meta_of
 from ..observability.logging_setup import bind_call
 from ..off_loop import off_loop
@@ -339,6 +340,9 @@ class CallExecution:
         entered_at = self._clock()
         if self._services.traces is not None:
             current_traceparent.set(str(self._services.traces.span_of(call)))
+        elif call.parent is None:  # a child call inherits it
+            callers_traceparent.set(call.request.traceparent)
+        current_request_meta.set(call.request.meta)
         try:
             context = context_of(call, self._services, self._children, self.detached, self.lookup, self.questions)
             return await call.tool.run(call.arguments, context)

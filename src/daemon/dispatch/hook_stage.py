@@ -102,6 +102,7 @@ def hooked(call: RunningCall) -> HookedCall:
         session.toolset,
         call.tool.annotations.read_only_hint,
         None if call.parent is None else call.parent.id,
+        msgspec.UNSET if call.request.meta is None else call.request.meta,
     )
 
 

@@ -9,6 +9,7 @@ from ..error_codes import ErrorCode, ToolError
 from ..frames import canonical_tool_name
 from ..json_rpc import INVALID_PARAMS, MISSING_CLIENT_CAPABILITY, MessageProblem, RpcRequest
 from ..questions.client_question import REQUIRED_KEY, required_capabilities
+from ..request_meta import passed_meta
 from ..tool_call import Progress, RequestId, ToolCall
 from ..trace_context import TRACEPARENT, usable_traceparent
 from .mcp_revision import McpRevision
@@ -75,6 +76,7 @@ def _call(
         timeout_ms,
         size,
         traceparent=None if traceparent is None else usable_traceparent(traceparent),
+        meta=passed_meta(meta),
     )
 
 

@@ -36,7 +36,7 @@ from ..source import SourceNote
 from ..source_content import Entry, SourceEvents
 from .content_listing import EntryCollector, bounded_completion, is_prompt_result, is_read_result
 from .upstream_questions import CallQuestions
-from .upstream_session import MakeRequest, UpstreamSession
+from .upstream_session import MakeRequest, UpstreamSession, passed_on
 
 _LIST_TIMEOUT_S: Final = 30.0
 """For each page of a list."""
@@ -119,7 +119,9 @@ class ContentRequests:
         """
 
         def make(responses: dict[str, Any] | None, state: str | None) -> ReadResourceRequest:
-            params = ReadResourceRequestParams(uri=uri, input_responses=responses, request_state=state)
+            params = ReadResourceRequestParams(
+                uri=uri, input_responses=responses, request_state=state, _meta=passed_on()
+            )
             return ReadResourceRequest(params=params)
 
         try:
@@ -139,7 +141,11 @@ class ContentRequests:
 
         def make(responses: dict[str, Any] | None, state: str | None) -> GetPromptRequest:
             params = GetPromptRequestParams(
-                name=name, arguments=dict(arguments), input_responses=responses, request_state=state
+                name=name,
+                arguments=dict(arguments),
+                input_responses=responses,
+                request_state=state,
+                _meta=passed_on(),
             )
             return GetPromptRequest(params=params)
 
@@ -153,7 +159,7 @@ class ContentRequests:
             CallError: there is no result.
         """
         try:
-            request = CompleteRequest(params=CompleteRequestParams.model_validate(params))
+            request = CompleteRequest(params=CompleteRequestParams.model_validate({**params, "_meta": passed_on()}))
         except ValidationError as error:
             raise InvalidArgumentsError(
                 "The parameters ref, argument and context are not as MCP defines them."

@@ -26,9 +26,10 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import TypeAdapter, ValidationError
 
 from ...protocol.error_codes import CallError, CallTimeoutError, ProviderError
-from ...protocol.mcp.mcp_result import METADATA_KEY
+from ...protocol.mcp.mcp_result import ERROR_KEY, METADATA_KEY, RETAINED_KEY, TASK_KEY
 from ...protocol.mcp.request_envelope import SERVER_KEY
-from ...protocol.trace_context import TRACEPARENT, current_traceparent
+from ...protocol.request_meta import current_request_meta
+from ...protocol.trace_context import TRACEPARENT, callers_traceparent, current_traceparent
 from ..source import SourceNote
 from ..upstream_definition import UpstreamListing
 from . import upstream_failures
@@ -44,8 +45,10 @@ _RESUBSCRIBE_S: Final = 5.0
 _STATE_ONLY_S: Final = 0.25
 """The wait before a call is repeated whose result has only a state."""
 
-_OWN_KEYS: Final = frozenset({SERVER_KEY, METADATA_KEY})
+_OWN_KEYS: Final = frozenset({SERVER_KEY, METADATA_KEY, TASK_KEY})
 """What this daemon says itself in the ``_meta`` of a result."""
+_OF_FAILURES: Final = frozenset({ERROR_KEY, RETAINED_KEY})
+"""What another toold says in the ``_meta`` of a result that failed; in any other result it would be a lie."""
 
 MakeRequest = Callable[[dict[str, Any] | None, str | None], Any]
 """Makes a request of the SDK's types, with the answers to the server's questions and its state."""
@@ -181,7 +184,7 @@ class UpstreamSession:
                 arguments=arguments,
                 input_responses=responses,
                 request_state=state,
-                _meta=_trace_context(),
+                _meta=passed_on(),
             )
             return CallToolRequest(params=params)
 
@@ -317,13 +320,17 @@ def _meta_of(result: Mapping[str, Any]) -> dict[str, Any] | None:
     meta = result.get("_meta")
     if not isinstance(meta, dict):
         return None
-    return {key: value for key, value in meta.items() if key not in _OWN_KEYS} or None
+    is_failed = result.get("isError", False) is not False
+    omitted = _OWN_KEYS if is_failed else _OWN_KEYS | _OF_FAILURES
+    return {key: value for key, value in meta.items() if key not in omitted} or None
 
 
-def _trace_context() -> Any:
-    """The ``_meta`` of a call: its span, if traces are recorded. MCP has it there for every transport."""
-    traceparent = current_traceparent.get()
-    return None if traceparent is None else {TRACEPARENT: traceparent}
+def passed_on() -> Any:
+    """The ``_meta`` of a request for the running call: what its client sent for the server, and the span."""
+    meta, traceparent = current_request_meta.get(), current_traceparent.get() or callers_traceparent.get()
+    if traceparent is None:
+        return None if meta is None else dict(meta)
+    return {**(meta or {}), TRACEPARENT: traceparent}
 
 
 def _message(source: str, error: MCPError, exchange: UpstreamExchange) -> str:

@@ -173,8 +173,11 @@ class DispatchHarness:
         port: FakePort | None = None,
         on_disconnect: Literal["keep", "cancel"] | None = None,
         frame_bytes: int = 0,
+        meta: dict[str, Any] | None = None,
     ) -> RunningCall | ToolResult | None:
-        call = ToolCall(request_id, name, arguments or {}, timeout_ms, frame_bytes, on_disconnect=on_disconnect)
+        call = ToolCall(
+            request_id, name, arguments or {}, timeout_ms, frame_bytes, on_disconnect=on_disconnect, meta=meta
+        )
         return self.router.submit(session, call, port or self.port)
 
     async def call(self, session: Session, request_id: RequestId, name: str, **more: Any) -> ToolResult:

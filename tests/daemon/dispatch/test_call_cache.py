@@ -90,6 +90,20 @@ async def test_other_arguments_are_another_call(make_harness: Any, other: dict[s
     assert (await world.call(**other)).text == "run 2"
 
 
+async def test_a_call_that_passes_on_meta_runs(make_harness: Any) -> None:
+    """Its server may answer by it; keys about traces change nothing."""
+    world = World(make_harness)
+    session = world.harness.session(principal=Principal("ada"))
+
+    async def call(request_id: int, meta: dict[str, Any] | None) -> str | None:
+        answer: ToolResult = await world.harness.call(session, request_id, "count", arguments={"a": 1}, meta=meta)
+        return answer.text
+
+    assert [await call(1, None), await call(2, {"tracestate": "a=1"})] == ["run 1", "run 1"]
+    assert [await call(3, {"tenant": 1}), await call(4, {"tenant": 1})] == ["run 2", "run 3"]
+    assert await call(5, None) == "run 1"
+
+
 async def test_principals_share_nothing(make_harness: Any) -> None:
     """The same call of another principal runs."""
     world = World(make_harness)

@@ -1,0 +1,39 @@
+"""The ``_meta`` of a client's request, as far as it is passed on to the MCP server that answers the request. Pure."""
+
+from collections.abc import Mapping
+from contextvars import ContextVar
+from typing import Any, Final
+
+from .trace_context import TRACEPARENT
+
+_OF_THE_HOP: Final = frozenset({"progressToken", TRACEPARENT})
+"""The daemon has its own token for each request, and sends the span separately (``current_traceparent``)."""
+_RESERVED: Final = frozenset({"modelcontextprotocol", "mcp"})
+"""Labels of prefixes that MCP reserves: such keys are about this connection, its revision and its client."""
+_OWN_PREFIX: Final = "toold"
+_RESERVED_LABELS: Final = 2
+"""Only the first labels of a prefix are reserved (in 2025-11-25 the second, in earlier revisions also the first)."""
+_WITHOUT_MEANING: Final = frozenset({"tracestate", "baggage"})
+"""Keys that change no answer: they are about traces."""
+
+current_request_meta: ContextVar[Mapping[str, Any] | None] = ContextVar("request_meta", default=None)
+"""What the running call passes on; None if it is not the client's own call, or has nothing."""
+
+
+def passed_meta(meta: object) -> dict[str, Any] | None:
+    """Returns the keys of a request's ``_meta`` that another server gets; None if there are none."""
+    if not isinstance(meta, Mapping):
+        return None
+    return {key: value for key, value in meta.items() if isinstance(key, str) and _is_passed(key)} or None
+
+
+def may_change_answer(meta: Mapping[str, Any] | None) -> bool:
+    """Whether a server may answer another way because of a passed ``_meta``."""
+    return meta is not None and not meta.keys() <= _WITHOUT_MEANING
+
+
+def _is_passed(key: str) -> bool:
+    prefix, slash, _ = key.partition("/")
+    if not slash:
+        return key not in _OF_THE_HOP
+    return prefix != _OWN_PREFIX and _RESERVED.isdisjoint(prefix.split(".")[:_RESERVED_LABELS])
