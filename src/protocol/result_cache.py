@@ -59,10 +59,10 @@ class ResultCache:
         if size > self._max_bytes:
             return
         self._cached[owner] = _CachedResult(result, size, now)
-        change = size
-        while self._bytes + change > self._max_bytes or now - next(iter(self._cached.values())).stored_at > self._ttl_s:
-            change -= self._cached.popitem(last=False)[1].size
-        self._count(change)
+        self._bytes += size
+        self._total.bytes += size
+        while self._bytes > self._max_bytes or now - next(iter(self._cached.values())).stored_at > self._ttl_s:
+            self._count(-self._cached.popitem(last=False)[1].size)
 
     def get(self, owner: Owner, now: float) -> ToolResult | None:
         """Returns the result if it is cached and has not expired."""

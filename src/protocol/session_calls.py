@@ -41,6 +41,10 @@ class RequestIdState(Enum):
     """The session has the maximum of accepted calls."""
 
 
+_NEW: Final = RequestIdState.NEW
+"""On Python 3.11 each access to an enum member costs a Python call."""
+
+
 class PendingResult(msgspec.Struct, frozen=True, gc=False):
     """A done call whose result is stored."""
 
@@ -122,10 +126,12 @@ class SessionCalls:
 
     def register(self, key: str, name: str, request: ToolCall, now: float) -> RequestIdState:
         """Classifies a call of the tool ``name``, and adds it if it is new."""
-        state = self.classify(key, name, request, now)
-        if state is RequestIdState.NEW:
-            self._running[key] = _Call(name, request.identity, request.echo_id)
-        return state
+        if key in self._running or key in self._done or len(self._running) + self._sending >= self.max_accepted:
+            state = self.classify(key, name, request, now)
+            if state is not _NEW:
+                return state
+        self._running[key] = _Call(name, request.identity, request.echo_id)
+        return _NEW
 
     def classify(self, key: str, name: str, request: ToolCall, now: float) -> RequestIdState:
         """Returns what ``register`` would return, without adding the call."""

@@ -2,6 +2,7 @@
 
 import asyncio
 from functools import partial
+from typing import Final
 
 from .audit_chain import Checkpoint
 from .call_filter import CallFilter, CallPage
@@ -21,6 +22,8 @@ class AuditTrail:
         self._writer = writer
         self._reader = reader
         self._searching = asyncio.Lock()
+        self.record: Final = writer.record
+        """Writes a call's row asynchronously. Never blocks, never raises; on the event loop's thread only."""
 
     @property
     def chain(self) -> str:
@@ -38,10 +41,6 @@ class AuditTrail:
         where a crash left it.
         """
         return self._writer.rows_dropped
-
-    def record(self, row: CallRow) -> None:
-        """Writes a call's row asynchronously. Never blocks, never raises; on the event loop's thread only."""
-        self._writer.record(row)
 
     async def recent(self, limit: int) -> list[CallRow]:
         """Returns the calls that ended last, newest first."""

@@ -106,7 +106,7 @@ class StoreWriter:
 
     def record(self, row: CallRow) -> None:
         """Writes an audit row asynchronously. Never blocks, never raises."""
-        if self._stopping or self.queued >= MAX_QUEUED:
+        if self._stopping or len(self._queue) + self._committer.uncommitted >= MAX_QUEUED:
             self._committer.overflowed += 1
             return
         self.enqueue(self._bounded(row))

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
@@ -90,6 +91,9 @@ def bind_arguments(tool: Tool, arguments: dict[str, Any], *, strict: bool = Fals
     if isinstance(model, JsonSchema):
         model.check_at_once(tool.name, arguments)
         return arguments
+    if not tool.bound and len(arguments) <= tool.max_fields:
+        with suppress(ValidationError):  # ``_bind_model`` says what is wrong, or accepts what is right in JSON
+            return model.__pydantic_validator__.validate_python(arguments)  # type: ignore[no-any-return]
     try:
         return _bind_model(tool, model, arguments)
     except InvalidArgumentsError:

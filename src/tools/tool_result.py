@@ -31,7 +31,7 @@ def is_long(returned: object) -> bool:
     some milliseconds: it has many values, or very long texts.
     """
     if isinstance(returned, str):  # the most common value, and the cheapest to check
-        return _text_bytes(returned) > AT_ONCE_BYTES
+        return len(returned) > AT_ONCE_BYTES // 4 and _text_bytes(returned) > AT_ONCE_BYTES
     if isinstance(returned, ToolOutput):
         blocks = returned.content or returned.blocks
         texts = [block.text for block in blocks if isinstance(block, TextContent)]

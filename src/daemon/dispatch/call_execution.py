@@ -211,8 +211,10 @@ class CallExecution:
                 self._orchestrations.add(call)
         if call.request.frame_bytes > UNCOUNTED_BYTES:
             self._requests.add(call.session, call.request.frame_bytes)
-        self._idle.clear()
-        call.task = self._loop.create_task(self._run(call))
+        if len(self._calls) + len(self._child_calls) == 1:
+            self._idle.clear()
+        # Not `create_task`, which makes another name first.
+        call.task = asyncio.Task(self._run(call), loop=self._loop, name=call.id)
         self._deadlines.add(call)
 
     def end(self, call: RunningCall, reason: EndReason) -> None:
@@ -256,7 +258,8 @@ class CallExecution:
     async def _run(self, call: RunningCall) -> None:
         call.advance(_QUEUED)
         bind_call(call.session.label, call.request.request_id)
-        result = await (self._hooks.result(call, self._result) if self._hooks.active else self._result(call))
+        hooked = self._services.hooks.active
+        result = await (self._hooks.result(call, self._result) if hooked else self._result(call))
         await self._answer(call, result)
 
     async def _result(self, call: RunningCall) -> ToolResult:

@@ -24,11 +24,6 @@ class HookStage:
         self._catalog = catalog
         self._clock = clock
 
-    @property
-    def active(self) -> bool:
-        """Whether there are any hooks."""
-        return self._hooks.active
-
     async def result(self, call: RunningCall, run: Callable[[RunningCall], Awaitable[ToolResult]]) -> ToolResult:
         """The result of a call that ``run`` runs, if the hooks allow it. Never raises.
 

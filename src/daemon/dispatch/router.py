@@ -388,6 +388,8 @@ class Router:
         """
         principal = session.principal.name
         permit_free = session.permits.free(principal) and self.permits.free(principal)
+        if permit_free and size <= UNCOUNTED_BYTES and not (tool.orchestration or self._closed or self._quotas.active):
+            return  # as nearly always
         waiting = 0 if permit_free else self.waiting
         # Counting the principal's waiting calls is slow, so it is done only if they may exceed its share.
         counts = self.permits.keeps_reserve and waiting >= waiting_share(self.limits.max_waiting)

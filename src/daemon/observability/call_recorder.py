@@ -62,8 +62,9 @@ class CallRecorder:
             self.activity.call_ended(call.session, call.request, result, call.id, message)
         if self._spans is not None:
             self._spans.call_ended(call, result)
-        for used in call.meter.usage_by_model:
-            self._metrics.model_used(call.tool.name, used)
+        if call.meter.by_model:
+            for used in call.meter.usage_by_model:
+                self._metrics.model_used(call.tool.name, used)
         if not call.tool.local:
             metadata = result.metadata
             _log.info(

@@ -155,7 +155,8 @@ class WebSocketConnection:
                 data = await receive()
                 size = len(data)
                 if not self._stopped_reading and (self._may_answer is None or not self.lapse()):
-                    frame = decode_client_frame(data) if _is_short_text(data) else await _decoded(data)
+                    short = size <= LONG_BYTES and not isinstance(data, BinaryMessage)
+                    frame = decode_client_frame(data) if short else await _decoded(data)
                     if isinstance(frame, CallTool):  # most frames
                         await self._call(frame, size)
                     else:
@@ -299,7 +300,10 @@ class WebSocketConnection:
     # --- CallPort: answers out ----------------------------------------------------------------------------------------
 
     def render(self, running: RunningCall, result: ToolResult) -> bytes:
-        return self._answer(running.request.request_id, running.request.echo_id, result)
+        call = running.request
+        if result.error is None:
+            return answer_frame(call.request_id, call.echo_id, result)
+        return self._answer(call.request_id, call.echo_id, result)
 
     def deliver(self, running: RunningCall, answer: bytes) -> Awaitable[None] | None:
         if self._progress:
@@ -427,10 +431,6 @@ class WebSocketConnection:
             pass  # `serve` handles the end of the connection
         finally:
             self._queued -= 1
-
-
-def _is_short_text(data: bytes) -> bool:
-    return len(data) <= LONG_BYTES and not isinstance(data, BinaryMessage)
 
 
 async def _decoded(data: bytes) -> ClientFrame | FrameRefusal:
