@@ -58,11 +58,11 @@ class HookBackend(Protocol):
         ...
 
     async def run(self) -> None:
-        """Keeps ready to be asked, until cancelled; may return early."""
+        """Keeps the hook ready for questions until cancelled; may return early."""
         ...
 
     async def close(self) -> None:
-        """Frees what it holds."""
+        """Releases its resources."""
         ...
 
 
@@ -90,7 +90,7 @@ class _Hook:
         self._task = asyncio.create_task(self._backend.run(), name=f"hook {name}")
 
     async def ask(self, question: HookQuestion, *, long: bool) -> HookAnswer:
-        """Asks about a call; ``long``: whether the question may be.
+        """Asks about a call; ``long``: the question may be long.
 
         Raises:
             HookAnswerError: there is no usable answer.
@@ -112,7 +112,7 @@ class _Hook:
         return read_answer(answer, question.event)
 
     async def close(self) -> None:
-        """Ends it, after the questions that it was asked already."""
+        """Ends it, after the questions that were already asked."""
         with suppress(TimeoutError):
             async with asyncio.timeout(self.settings.timeout_s):
                 for _ in range(MAX_QUESTIONS):

@@ -14,7 +14,7 @@ from ..protocol.tool_call import ContentBlock, Json, ToolResult
 from .hook_settings import HookEvent
 
 MAX_QUESTION_BYTES: Final = 8 * 1024**2
-"""A longer question is not asked, and an answer is as long at most."""
+"""The limit of a question and of an answer. A longer question is not asked."""
 MAX_WORDS: Final = 2000
 """The characters of a refusal that callers get."""
 

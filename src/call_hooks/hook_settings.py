@@ -51,7 +51,7 @@ class HookSettings(BaseModel):
     tools: _Globs = ("*",)
     principals: _Globs = ("*",)
     timeout_s: Annotated[float, Field(gt=0, le=300, allow_inf_nan=False)] = 5.0
-    """How long an answer may take, from the question on."""
+    """The time limit for an answer."""
     on_failure: Literal["refuse", "allow"] = "refuse"
     """What happens to a call if the hook gives no usable answer."""
 

@@ -32,7 +32,7 @@ class ClusterPort(Protocol):
         ...
 
     async def nodes(self) -> list[NodeRow]:
-        """Returns the nodes that live, those that drain, and those that died within the last hour."""
+        """Returns the nodes that are alive, those that are draining, and those that died within the last hour."""
         ...
 
     async def bury(self, epoch: str, suspicion: Suspicion) -> bool:
@@ -42,7 +42,7 @@ class ClusterPort(Protocol):
         ...
 
     async def drain(self) -> None:
-        """Stores that this node is about to stop: it is not buried although its port closes."""
+        """Stores that this node is about to stop: it is not declared dead although its port closes."""
         ...
 
     async def leave(self) -> None:

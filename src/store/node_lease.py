@@ -28,7 +28,7 @@ def boot_time() -> float:
 class NodeLease:
     """The lease as this node may count on it.
 
-    The store's writer thread renews and fences it, any thread may read it. A node without a good lease takes no frames
+    The store's writer thread renews and fences it, any thread may read it. A node without a valid lease takes no frames
     and sends none on sessions that can be resumed: another node may hold them now.
     """
 

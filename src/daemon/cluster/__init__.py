@@ -1,1 +1,3 @@
-"""Several daemons on one database: which nodes live, who holds a session, relays to its holder, requests to peers."""
+"""Several daemons on one database: which nodes are alive, who holds a session, relays to its holder, requests
+to peers.
+"""

@@ -34,7 +34,7 @@ ASK_AGAIN_S: Final = 0.25
 _SETTLE_AGAIN_S: Final = 1.0
 """The time between two attempts to settle while the database is away."""
 _CHECKED_LATER_S: Final = 5.0
-"""The time after which a permit is looked for whose statement had no response."""
+"""How long after a statement without a response its permit is looked up."""
 
 _log = structlog.get_logger("toold.cluster")
 
@@ -155,7 +155,7 @@ class ClusterAdmissions:
 
         Raises:
             BudgetSpentError: a budget refuses the request.
-            ServiceUnavailableError: the database does not answer, or this node has no good lease.
+            ServiceUnavailableError: the database does not answer, or this node has no valid lease.
         """
         request = admission.request
         line = self._lines.setdefault(request.provider, _Line())
@@ -206,7 +206,7 @@ class ClusterAdmissions:
             raise _refused(admission, answer.uses)
         if answer.decision == "admitted" and not self._lease.good(boot_time()):
             self.settle(request.id, None)
-            raise _unavailable("this node has lost its contact to it")
+            raise _unavailable("this node has lost contact with it")
         return answer
 
     def settle(self, request_id: int, cost: Cost | None) -> None:

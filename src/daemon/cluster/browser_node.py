@@ -1,4 +1,4 @@
-"""At which node a browser is signed in to the dashboard. Pure."""
+"""Finds the node at which a browser is signed in to the dashboard. Pure."""
 
 from dataclasses import dataclass
 from urllib.parse import parse_qs

@@ -50,7 +50,7 @@ class ClusterNode:
         service: PeerService,
         budgets: Callable[[], Iterable[Budget]],
     ) -> None:
-        """``name``: that of this node in the cluster."""
+        """``name``: this node's name in the cluster."""
         self.store = store
         self.name = name
         self.admissions = ClusterAdmissions(store.limits, store.lease, budgets)
@@ -94,7 +94,7 @@ class ClusterNode:
             _log.warning(problem.summary, reason=problem.detail)
 
     async def begin_drain(self) -> None:
-        """Stores that this node is about to stop, so that it is not buried when its port closes."""
+        """Stores that this node is about to stop, so that it is not declared dead when its port closes."""
         await _attempt(self.store.drain(), "that the node stops")
 
     async def leave(self) -> None:
@@ -104,17 +104,17 @@ class ClusterNode:
 
     @property
     def may_answer(self) -> bool:
-        """Whether this node has a good lease."""
+        """Whether this node has a valid lease."""
         return self.membership.may_answer
 
     @property
     def problems(self) -> Sequence[DaemonProblem]:
-        """The settings that other nodes have otherwise, and whether this one may answer."""
+        """Problems for operators: settings that differ between the nodes, and a lease that has ended."""
         problems = []
         if not self.membership.may_answer:
             problems.append(
                 DaemonProblem(
-                    "the node has lost its contact to the database",
+                    "the node has lost contact with the database",
                     "the lease of this node has ended: sessions that can be resumed are served by other nodes",
                 )
             )
@@ -133,7 +133,7 @@ class ClusterNode:
         return problems
 
     async def rows(self) -> list[dict[str, Any]]:
-        """The nodes that live or drain, for ``status``, with their ``connections`` and ``calls`` if they answer."""
+        """The nodes that are not dead, for ``status``, with their ``connections`` and ``calls`` if they answer."""
         own, summaries = self.membership.epoch, await self.peers.summaries()
         return [
             {

@@ -2,7 +2,7 @@
 those of browsers that are signed in at another node.
 
 A request about a session is first served here. Only when the session turns out to be held elsewhere, before anything
-was answered, it is sent to the holder as it came.
+was answered, it is sent to the holder unchanged.
 """
 
 import asyncio

@@ -1,4 +1,6 @@
-"""Which nodes of the cluster live. Finds the dead ones, whose sessions and calls any other node may then take over."""
+"""Which nodes of the cluster are alive. Finds the dead ones, whose sessions and calls any other node may then take
+over.
+"""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -38,7 +40,7 @@ class Membership:
 
     @property
     def may_answer(self) -> bool:
-        """Whether this node has a good lease: it may take and send frames on sessions that can be resumed."""
+        """Whether this node has a valid lease: it may take and send frames on sessions that can be resumed."""
         return not self._left and self._store.lease.good(boot_time())
 
     @property
@@ -64,18 +66,18 @@ class Membership:
         await self._store.leave()
 
     async def run(self) -> None:
-        """Looks at the nodes until cancelled, and buries those whose lease has ended."""
+        """Looks at the nodes until cancelled, and declares those dead whose lease has ended."""
         while True:
             try:
                 await self.look()
             except StoreError:
-                pass  # the store reports it, and without the database no node can be buried
+                pass  # the store reports it, and without the database no node can be declared dead
             except Exception:  # noqa: BLE001 - without this loop no dead node would be found
                 _log.exception("the nodes cannot be read")
             await asyncio.sleep(self._store.lease.lease_s / LOOKS)
 
     async def look(self) -> None:
-        """Reads the nodes once, and buries those whose lease has ended.
+        """Reads the nodes once, and declares those dead whose lease has ended.
 
         Raises:
             StoreError: the database cannot be read or written.

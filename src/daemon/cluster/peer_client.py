@@ -17,7 +17,7 @@ from .peer_api import PEER_PATH
 from .peer_key import PEER_HEADER, PeerKey
 
 _TIMEOUT_S: Final = 3.0
-"""A node answers within milliseconds; one that is stopped does not delay what the others answer for longer."""
+"""A node answers within milliseconds. A node that is stopped delays the answer of the others by at most this time."""
 
 _log = structlog.get_logger("toold.cluster")
 

@@ -31,7 +31,7 @@ from .node_address import address_of
 from .peer_key import RELAYED_HEADER, PeerKey
 
 ANSWER_S: Final = 3.0
-"""How long a hello waits for the holder of its session. Then the client is asked to come back, with 1012."""
+"""How long a hello waits for the holder of its session. Then the connection closes with 1012: the client reconnects."""
 _AGAIN_S: Final = 0.1
 """The time between two claims of a session whose holder is stopping."""
 _CLOSE_S: Final = 1.0
@@ -124,7 +124,7 @@ class SessionRelay:
         """
         is_relayed, give_up = self.is_relayed(request), time.monotonic() + ANSWER_S
         if not self.may_answer():
-            message = "This node has lost its contact to the database; reconnect in a moment."
+            message = "This node has lost contact with the database; reconnect in a moment."
             raise ServiceUnavailableError(message, executed="no")
         while True:
             try:

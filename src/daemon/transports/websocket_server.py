@@ -242,7 +242,7 @@ class WebSocketServer:
 
         async def drop() -> None:
             await connection.lapsed.wait()
-            reason = "this node has lost its contact to the database; reconnect"
+            reason = "this node has lost contact with the database; reconnect"
             await _drop(connection.stop_reading(), CLOSE_RESTART, reason)
 
         return asyncio.create_task(drop())

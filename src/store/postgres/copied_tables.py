@@ -5,7 +5,7 @@ from typing import Final, NamedTuple
 from ..audit_rows import COLUMNS
 
 FORMER_NODE: Final = "copied"
-"""The epoch of a node that never ran. The next node buries it, and settles the calls that SQLite's daemon left."""
+"""The epoch of a node that never ran. The next node declares it dead and settles the calls of SQLite's daemon."""
 
 
 class CopiedTable(NamedTuple):

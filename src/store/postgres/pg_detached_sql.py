@@ -85,7 +85,7 @@ def find_all(connection: Connection, ids: Sequence[str]) -> list[StoredDetachedC
 def adopt(connection: Connection, node: str, token: int, *, call_id: str | None, limit: int | None) -> None:
     """Makes a node run detached calls that no node runs: the oldest that are not paused, or one by its id.
 
-    ``token``: a negative number, by which ``adopted`` finds them, also if the answer to this was lost.
+    ``token``: a negative number, by which ``adopted`` finds them, even if the answer to this was lost.
     """
     values = {"node": node, "token": token, "limit": limit}
     connection.execute(_ADOPT, values | {"call_id": None if call_id is None else pg_text(call_id)})

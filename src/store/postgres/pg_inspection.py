@@ -27,7 +27,7 @@ class PostgresInspection(NamedTuple):
     schema: StoredSchema
     fsync: bool
     synchronous_commit: bool
-    """Whether a commit returns when it is on the server's disk at least."""
+    """Whether a commit returns only once it is on the server's disk."""
     round_trip_s: float
     """The median of some statements without a table."""
     clock_ahead_s: float

@@ -140,7 +140,7 @@ def _started(call: CallStart) -> tuple[Any, ...]:
 
 
 def written(connection: Connection, keys: Sequence[Key], node: str, commit_number: int) -> set[Key]:
-    """Returns which calls a commit of a node has written, of those that it was to write."""
+    """Returns which of the calls that a commit of a node was to write it has written."""
     if not keys:
         return set()
     return set(connection.execute(_WRITTEN, (*arrays(keys), node, commit_number)).fetchall())

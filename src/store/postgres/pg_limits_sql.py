@@ -20,7 +20,7 @@ _ADMIT: Final = """
 SELECT decision, uses::text FROM admit(%s, %s, %s, %s, %s, %s::text[], %s, %s::float8, %s::text[], %s::text[],
                                        %s::float8[], %s::float8[])
 """
-# Rows of nodes that were declared dead while they asked are in no sum.
+# Sums exclude the rows of nodes that were declared dead while they asked.
 _USES: Final = """
 SELECT scope, currency, coalesce(max(spent), 0), coalesce(sum(reserved), 0) FROM (
     SELECT scope, currency, spent, NULL::float8 AS reserved FROM budget WHERE day = budget_day()

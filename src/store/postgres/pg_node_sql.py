@@ -63,7 +63,7 @@ def find_node(connection: Connection, epoch: str) -> NodeRow | None:
 
 
 def list_nodes(connection: Connection) -> list[NodeRow]:
-    """Returns the nodes that live or drain, and those that have been dead for less than an hour; the oldest first."""
+    """Returns the nodes that are not dead, and those that have been dead for less than an hour; the oldest first."""
     rows = connection.execute(
         f"SELECT {_NODE} FROM node WHERE state <> 'dead' OR ended_at > clock_timestamp() - interval '{_LISTED}' "
         "ORDER BY started_at, epoch"

@@ -44,7 +44,7 @@ def register_node(
     listens: Callable[[str], bool] | None,
 ) -> list[NodeRow]:
     """Adds the row of a starting node, still without its name. Returns the nodes that had the name and have ended
-    without leaving, which the caller buries.
+    without leaving, which the caller declares dead.
 
     A node that has the name is watched until its lease ends, or, unless it is draining, until it has missed two
     heartbeats. ``listens``: whether something accepts connections at the address that a node announced; this is faster.

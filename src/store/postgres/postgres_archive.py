@@ -74,7 +74,7 @@ class PostgresArchive:
         return pg_chain_sql.mac_at(self._connection, chain, seq)
 
     def _rows(self, statement: str, values: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
-        """Reads rows piece by piece: all of them may not fit into the memory."""
+        """Reads rows piece by piece: they may not all fit into memory."""
         with self._connection.cursor(f"rows_{next(_cursor_numbers)}") as cursor:
             cursor.itersize = _FETCHED_ROWS
             cursor.execute(statement.encode(), values)

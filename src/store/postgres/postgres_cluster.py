@@ -15,7 +15,7 @@ from .postgres_reader import PostgresReader
 
 
 class PostgresCluster:
-    """Writes by the queue of the store's writer, so in order with everything else, and fenced."""
+    """Writes through the queue of the store's writer: fenced, and in order with all other writes."""
 
     def __init__(
         self, committer: PostgresCommitter, writer: StoreWriter, reader: PostgresReader, limits: PostgresLimits
@@ -54,7 +54,7 @@ class PostgresCluster:
         await asyncio.wrap_future(self._writer.commit(NodeAnnounced(address, details)))
 
     async def nodes(self) -> list[NodeRow]:
-        """Returns the nodes that live, those that drain, and those that died within the last hour."""
+        """Returns the nodes that are alive, those that are draining, and those that died within the last hour."""
         return await self._reader.run(pg_node_sql.list_nodes)
 
     async def bury(self, epoch: str, suspicion: Suspicion) -> bool:
@@ -62,7 +62,7 @@ class PostgresCluster:
         return await asyncio.wrap_future(self._writer.commit(NodeBuried(epoch, suspicion)))
 
     async def drain(self) -> None:
-        """Stores that this node is about to stop: it is not buried although its port closes."""
+        """Stores that this node is about to stop: it is not declared dead although its port closes."""
         await asyncio.wrap_future(self._writer.commit(NodeDraining()))
 
     async def leave(self) -> None:

@@ -1,8 +1,8 @@
 """Copies the whole store between a stopped SQLite database and a PostgreSQL database that no node uses.
 
-Copied is everything that the store's parts keep. Sums that triggers maintain are made again. Times of the store's clock
-keep their age. The first audit chain is copied as it is; a database in SQLite has one chain only, so rows of other
-chains are signed again there, after those of the first one.
+It copies everything that the store's parts keep. Sums that triggers maintain are computed again. Times of the store's
+clock keep their age. The first audit chain is copied unchanged. A SQLite database has only one chain, so the rows of
+the other chains are signed again there, after those of the first one.
 """
 
 import contextlib

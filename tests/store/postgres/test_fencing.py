@@ -49,7 +49,7 @@ async def test_an_idle_node_learns_that_it_is_dead_by_its_heartbeat(open_node: O
 
 
 async def test_heartbeats_keep_a_lease(open_node: OpenNode, postgres_database: PostgresDatabase) -> None:
-    """A node that writes nothing renews it, so it is not buried without a suspicion."""
+    """A node that writes nothing renews it, so it is not declared dead without a suspicion."""
     node, other = open_node("idle", lease_s=2.0), open_node("other")
     before = int(postgres_database.sql("SELECT commits FROM node WHERE epoch = 'idle'"))
     while int(postgres_database.sql("SELECT commits FROM node WHERE epoch = 'idle'")) < before + 2:

@@ -181,7 +181,7 @@ async def test_two_nodes_do_not_have_one_name(open_node: OpenNode, postgres_data
 async def test_a_node_takes_the_name_of_one_that_has_ended(
     open_node: OpenNode, postgres_database: PostgresDatabase
 ) -> None:
-    """Without a sign of life it is buried; at once if nothing listens at its address."""
+    """Without a sign of life it is declared dead; at once if nothing listens at its address."""
     asked: list[str] = []
 
     def listens(address: str) -> bool:
