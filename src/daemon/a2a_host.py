@@ -47,7 +47,7 @@ class A2AHost:
         """
         self.results = ResultParts(files, lambda: settings().a2a_url)
         task_records = A2ATaskRecords(store)
-        self.tasks = A2ATasks(router, task_records, self.results)
+        self.tasks = A2ATasks(router, task_records, self.results, shared=store.cluster is not None)
         records = A2APushRecords(store)
         self._sender = None
         if settings().a2a_push_hosts:

@@ -2,7 +2,7 @@
 
 The clients, their calls and the verdict are those of ``make chaos``. A balancer sends each connection to a node at
 random, and breaks connections; nodes are killed, paused for longer than their lease, drained and cut off from the
-database; the database is restarted and killed.
+database; the database is restarted and killed, slow, full (simulated) and at its connection limit.
 """
 
 import argparse
@@ -36,6 +36,8 @@ from .tally import DETACHED, Evidence, Row, Tally, tally
 
 LEASE_S: Final = 4.0
 """Shorter than in production, so that a run of minutes has many leases that end."""
+BETWEEN: Final = (30, 120)
+"""The range of answers between the beginnings of two faults."""
 HISTORY: Final = "history.jsonl"
 """What the run observed, for ``python -m tests.chaos.linearizability``."""
 _KINDS: Final = (*KINDS, ("detached", detached_caller))
@@ -106,6 +108,7 @@ async def run_cluster(directory: Path, scale: ClusterScale, say: Say = lambda _:
         "relayed connections": relays,
         "nodes declared dead": buried,
         "detached calls": len(detached),
+        "  whose start has no answer": sum(call.given_up for call in course.calls),
         "judged observations": len(observed),
     }
     return Tally({**outcome.figures, **damage(course, balancer), **seen}, breaches)
@@ -166,18 +169,43 @@ async def _restart_database(_: Node, chance: random.Random, server: Database) ->
     await asyncio.to_thread(server.start)
 
 
+async def _slow_down(node: Node, chance: random.Random, _: Database) -> None:
+    """The database is slow for the node."""
+    with node.link.slow(chance.uniform(0.02, 0.4)):
+        await asyncio.sleep(chance.uniform(0.5, 2.0 * LEASE_S))
+
+
+async def _refuse_connections(node: Node, chance: random.Random, server: Database) -> None:
+    """The database is at its connection limit, and the node loses its connections."""
+    await asyncio.to_thread(server.refuse_connections, node.name)
+    await asyncio.sleep(chance.uniform(0.5, 1.5 * LEASE_S))
+    await asyncio.to_thread(server.accept_connections)
+
+
+async def _fill(_: Node, chance: random.Random, server: Database) -> None:
+    """SIMULATED: the disk of the database is full."""
+    await asyncio.to_thread(server.fill, full=True)
+    await asyncio.sleep(chance.uniform(0.5, 1.5 * LEASE_S))
+    await asyncio.to_thread(server.fill, full=False)
+
+
 FAULTS: Final = {
     "node killed": _kill,
     "node drained": _drain,
     "node paused": _pause,
     "node cut off": _cut_off,
+    "database slow": _slow_down,
     "database restarted": _restart_database,
+    "connections refused": _refuse_connections,
+    "database full": _fill,
 }
+OF_THE_DATABASE: Final = frozenset({"database restarted", "connections refused", "database full"})
 ALL: Final = (
     ("node killed",) * 4
     + ("node drained",) * 2
     + ("node paused",) * 2
     + ("node cut off",) * 2
+    + ("database slow", "connections refused", "database full")
     + ("database restarted",) * 2
 )
 
@@ -191,7 +219,7 @@ async def _inject(scale: ClusterScale, course: Course, nodes: Sequence[Node], se
             name, node = chance.choice(scale.faults), chance.choice(nodes)
             running.add(asyncio.create_task(_guarded(name, node, random.Random(chance.random()), server)))
             course.happened[name] += 1
-            if chance.random() < 0.7:
+            if chance.random() < 0.5:
                 await asyncio.wait(running)
             for task in [task for task in running if task.done()]:
                 running.discard(task)
@@ -205,7 +233,7 @@ async def _inject(scale: ClusterScale, course: Course, nodes: Sequence[Node], se
 
 async def _guarded(name: str, node: Node, chance: random.Random, server: Database) -> None:
     """A fault, while no other one of its kind of victim runs."""
-    async with server.turn if name == "database restarted" else node.fault:
+    async with server.turn if name in OF_THE_DATABASE else node.fault:
         await FAULTS[name](node, chance, server)
 
 
@@ -238,7 +266,7 @@ def main() -> int:
     faults = tuple(arguments.faults.split(","))
     if arguments.calls < 1 or arguments.clients < 1 or arguments.minutes <= 0 or set(faults) - set(FAULTS):
         parser.error(f"calls, clients and minutes must be greater than 0, and faults of {', '.join(FAULTS)}")
-    run = Scale(arguments.calls, arguments.clients, arguments.seed, arguments.minutes * 60)
+    run = Scale(arguments.calls, arguments.clients, arguments.seed, arguments.minutes * 60, BETWEEN)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # ends the started processes on the way out
     logging.getLogger("toold").setLevel(logging.ERROR)  # every broken connection logs a warning
     print(f"{run.calls} calls of {run.clients} clients to {NODES} nodes, seed {run.seed}", flush=True)

@@ -23,15 +23,37 @@ FENCED: Final = 70
 _SOCKET: Final = ".s.PGSQL.5432"
 
 
+_ROLE: Final = "toold"
+"""The role of the nodes in a fault run: limits of connections do not apply to superusers."""
+_FULL: Final = """
+CREATE TABLE public.disk AS SELECT false AS is_full;
+GRANT SELECT ON public.disk TO toold;
+CREATE FUNCTION public.require_space() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF (SELECT is_full FROM public.disk) THEN
+        RAISE EXCEPTION 'could not extend file: No space left on device' USING ERRCODE = 'disk_full';
+    END IF;
+    RETURN NEW;
+END $$;
+CREATE TRIGGER require_space BEFORE UPDATE ON toold.node FOR EACH ROW EXECUTE FUNCTION public.require_space();
+"""
+_FILL: Final = "UPDATE public.disk SET is_full = {full}"
+_END_CONNECTIONS: Final = (
+    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE starts_with(application_name, 'toold {node} ')"
+)
+
+
 class Database:
     """A database of a PostgreSQL server that can be stopped and killed."""
 
-    def __init__(self, cluster: Cluster, name: str) -> None:
+    def __init__(self, cluster: Cluster, name: str, role: str = "postgres") -> None:
         self._cluster = cluster
         self.name = name
+        self.role = role
+        """The role of the nodes."""
         self.runs = True
         self.turn = asyncio.Lock()
-        """Held by the fault that stops the server."""
+        """Held during a fault of the server."""
 
     @property
     def socket(self) -> Path:
@@ -41,9 +63,9 @@ class Database:
     def url(self) -> str:
         return self.url_at(self.socket.parent)
 
-    def url_at(self, *directories: Path, role: str = "postgres") -> str:
-        """The address of the database at sockets in other directories, for a role."""
-        return f"postgresql://{role}@/{self.name}?host={','.join(map(str, directories))}"
+    def url_at(self, *directories: Path, role: str | None = None) -> str:
+        """The address of the database at sockets in other directories, for a role, by default that of the nodes."""
+        return f"postgresql://{role or self.role}@/{self.name}?host={','.join(map(str, directories))}"
 
     def sql(self, statements: str) -> str:
         return self._cluster.sql(statements, database=self.name)
@@ -57,6 +79,22 @@ class Database:
         self.runs = False
         self._cluster.stop(signal.SIGQUIT if kill else signal.SIGINT)
 
+    def simulate_disk(self) -> None:
+        """SIMULATED: a trigger makes each commit of a node fail as on a full disk, after ``fill``."""
+        self.sql(_FULL)
+
+    def fill(self, *, full: bool) -> None:
+        """Fills the simulated disk, or makes space."""
+        self.sql(_FILL.format(full=full))
+
+    def refuse_connections(self, node: str) -> None:
+        """Ends the connections of a node, and accepts no others of any node."""
+        self.sql(f"ALTER ROLE {self.role} CONNECTION LIMIT 0")
+        self.sql(_END_CONNECTIONS.format(node=node))
+
+    def accept_connections(self) -> None:
+        self.sql(f"ALTER ROLE {self.role} CONNECTION LIMIT -1")
+
     async def migrate(self) -> None:
         """Creates the tables."""
         await asyncio.to_thread(migrate_postgres, self.url)
@@ -64,7 +102,7 @@ class Database:
 
 @asynccontextmanager
 async def database() -> AsyncIterator[Database]:
-    """A running server.
+    """A running server with a migrated database.
 
     Raises:
         ProjectError: pgserver is not installed.
@@ -76,8 +114,12 @@ async def database() -> AsyncIterator[Database]:
     with tempfile.TemporaryDirectory(prefix="toold-pg-", ignore_cleanup_errors=True) as directory:
         server = await asyncio.to_thread(Cluster, Path(directory), Path(spec.origin).parent)
         try:
-            server.sql("CREATE DATABASE toold")
-            yield Database(server, "toold")
+            server.sql(f"CREATE ROLE {_ROLE} LOGIN")
+            server.sql(f"CREATE DATABASE toold OWNER {_ROLE}")
+            database = Database(server, "toold", _ROLE)
+            await database.migrate()
+            database.simulate_disk()
+            yield database
         finally:
             server.stop()
 
@@ -228,7 +270,6 @@ async def start_nodes(
         DaemonError: one does not start.
     """
     token, audit_key, nodes = secrets.token_urlsafe(32), secrets.token_hex(32), list[Node]()
-    await database.migrate()
     for number in range(NODES):
         link = await stack.enter_async_context(DatabaseLink(database))
         own = {

@@ -41,6 +41,7 @@ class DetachedCaller:
             )
         except _NO_ANSWER:  # whether it was started is unknown, and so is its id
             call.given_up = True
+            await asyncio.sleep(PAUSE_S)
             return
         assert isinstance(started.structured, dict)
         call_id = started.structured["call_id"]

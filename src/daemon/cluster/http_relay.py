@@ -17,7 +17,7 @@ from ...store import NodeRow, SessionHeldError, StoreError
 from ..transports.http_port import refusal
 from .browser_node import BrowserNode
 from .membership import Membership
-from .node_address import address_of
+from .node_address import address_of, is_refused
 from .peer_api import PEER_PATH
 from .peer_key import RELAYED_HEADER, PeerKey
 
@@ -102,18 +102,20 @@ class HttpRelay:
                 content=_body(received, receive),
             ) as answer:
                 await _pass_on(answer, receive, send)
-        except httpx.ConnectError:
-            try:
-                dead = await self._membership.bury(holder, "unreachable")
-            except StoreError:
-                dead = False
-            if dead:
+        except httpx.ConnectError as error:
+            if is_refused(error) and await self._is_dead(holder):
                 return False
             await _unavailable(scope, receive, send)
         except httpx.TransportError as error:
             _log.warning("a relayed request failed", node=holder.name, reason=type(error).__name__)
             await _unavailable(scope, receive, send)
         return True
+
+    async def _is_dead(self, holder: NodeRow) -> bool:
+        try:
+            return await self._membership.bury(holder, "unreachable")
+        except StoreError:
+            return False
 
 
 def _replayed(received: list[Message], receive: Receive) -> Receive:

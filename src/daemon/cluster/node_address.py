@@ -1,5 +1,7 @@
 """How the nodes of a cluster reach each other."""
 
+import errno
+
 import msgspec
 
 from ...protocol.daemon_address import http_url, websocket_url
@@ -31,3 +33,17 @@ def decode_node_address(announced: str) -> NodeAddress | None:
         return msgspec.json.decode(announced, type=NodeAddress)
     except msgspec.DecodeError:
         return None
+
+
+def is_refused(error: BaseException) -> bool:
+    """Whether an attempt to connect failed because nothing listens at the address; other failures do not show that the
+    node has ended. With several addresses asyncio reports one error for all of them.
+    """
+    if isinstance(error, OSError) and error.errno is not None:
+        return error.errno == errno.ECONNREFUSED
+    if isinstance(error, OSError) and "refused" in str(error):
+        return True
+    if isinstance(error, BaseExceptionGroup):
+        return any(is_refused(each) for each in error.exceptions)
+    cause = error.__cause__ or error.__context__
+    return cause is not None and is_refused(cause)

@@ -1,6 +1,7 @@
 """Asks the other nodes of the cluster about their running calls, and cancels calls there."""
 
 import asyncio
+import contextlib
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -9,10 +10,10 @@ import msgspec
 import structlog
 
 from ...protocol.tool_call import Principal
-from ...store import NodeRow
+from ...store import NodeRow, StoreError
 from ...tools import CallInfo
 from .membership import Membership
-from .node_address import address_of
+from .node_address import address_of, is_refused
 from .peer_api import PEER_PATH
 from .peer_key import PEER_HEADER, PeerKey
 
@@ -76,6 +77,11 @@ class PeerClient:
         answers = await asyncio.gather(*(self._ask(node, path, query) for node in nodes))
         return [(node, answer) for node, answer in zip(nodes, answers, strict=True) if answer is not None]
 
+    async def _bury(self, node: NodeRow) -> None:
+        """Nothing listens at the node's address: another node takes its detached calls over without waiting."""
+        with contextlib.suppress(StoreError):
+            await self._membership.bury(node, "unreachable")
+
     async def _ask(self, node: NodeRow, path: str, query: Mapping[str, Any]) -> bytes | None:
         address = address_of(node)
         if address is None:
@@ -88,6 +94,8 @@ class PeerClient:
             )
         except httpx.HTTPError as error:
             _log.warning("a node does not answer", node=node.name, reason=type(error).__name__)
+            if is_refused(error):
+                await self._bury(node)
             return None
         if answer.status_code != 200:
             _log.warning("a node refuses a request", node=node.name, status=answer.status_code)

@@ -6,7 +6,6 @@ unchanged, so neither the client nor the holder does anything special, and a bal
 
 import asyncio
 import contextlib
-import errno
 import ssl
 import time
 from collections import defaultdict
@@ -27,7 +26,7 @@ from ...store import NodeRow, SessionHeldError, StoreError
 from ..transports.large_frames import LARGE_BYTES
 from ..transports.peer_connection import BinaryMessage, PeerConnection
 from .membership import Membership
-from .node_address import address_of
+from .node_address import address_of, is_refused
 from .peer_key import RELAYED_HEADER, PeerKey
 
 ANSWER_S: Final = 3.0
@@ -185,7 +184,7 @@ class SessionRelay:
         except (ConnectionClosed, InvalidHandshake, EOFError):
             reason = "stopping"
         except OSError as error:
-            reason = "refused" if _is_refused(error) else "silent"
+            reason = "refused" if is_refused(error) else "silent"
         if connection is not None:
             connection.transport.abort()
         return reason
@@ -237,13 +236,6 @@ _NEVER_SENT: Final = {
     CloseCode.NORMAL_CLOSURE,
 }
 """Codes that only report how a connection ended (RFC 6455, 7.4.1), and the one for which clients do not reconnect."""
-
-
-def _is_refused(error: OSError) -> bool:
-    """Whether nothing listens at the address. With several addresses asyncio reports one error for all of them."""
-    if error.errno is not None:
-        return error.errno == errno.ECONNREFUSED
-    return isinstance(error, ConnectionRefusedError) or "refused" in str(error)
 
 
 def _held_elsewhere() -> ServiceUnavailableError:

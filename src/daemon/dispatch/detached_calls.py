@@ -255,6 +255,7 @@ class DetachedCalls:
         )
         if session is None:
             raise ServiceUnavailableError.content_free("Its session is not in the database.")
+        await self.port.resuming(stored.call_id)
         session.usable = (session.toolset,)  # the principal's other toolsets are not stored
         session.client = msgspec.json.decode(stored.client, type=ClientInfo)
         now, at = time.monotonic(), time.time()

@@ -1,7 +1,7 @@
 """``CallPort`` for callers that take the result itself and read no progress, chunks or pieces."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from ...protocol.tool_call import ToolResult, encode_result
 from .running_call import DisconnectedPort, RunningCall
@@ -51,6 +51,9 @@ class DetachedPort(DisconnectedPort):
         """Called with the id of a detached call that has paused, continued or ended, once that is stored."""
         self.on_chunk: Callable[[str, str], None] | None = None
         """Called with the id of a detached call and a piece of its answer, if its session streams."""
+        self.on_resume: Callable[[str], Awaitable[None]] | None = None
+        """Called with the id of a detached call before it runs again, maybe for the first time in this process. If this
+        raises a ``CallError``, the call is not resumed."""
 
     def render(self, _call: RunningCall, result: ToolResult) -> bytes:
         return encode_result(result)
@@ -61,6 +64,15 @@ class DetachedPort(DisconnectedPort):
     def chunk(self, call: RunningCall, text: str) -> None:
         if self.on_chunk is not None:
             self.on_chunk(call.id, text)
+
+    async def resuming(self, call_id: str) -> None:
+        """Reports that a call is about to run again.
+
+        Raises:
+            CallError: it cannot be resumed now.
+        """
+        if self.on_resume is not None:
+            await self.on_resume(call_id)
 
     def changed(self, call_id: str) -> None:
         """Reports a change."""

@@ -25,6 +25,18 @@ ON CONFLICT (id) DO UPDATE SET state = excluded.state, changed_at = excluded.cha
     last_event = excluded.last_event, node = excluded.node,
     history = CASE octet_length(excluded.history) WHEN 0 THEN a2a_task.history ELSE excluded.history END
 """
+_UNFINISHED: Final = """
+SELECT {} FROM a2a_task WHERE id IN (
+    SELECT task.id FROM a2a_task task
+    LEFT JOIN (detached JOIN journal ON journal.number = detached.number AND journal.state = 'started')
+        ON detached.call_id = task.id
+    WHERE NOT task.ended AND CASE
+        WHEN journal.number IS NOT NULL THEN coalesce(journal.node = %(node)s, false)
+        ELSE task.node = %(node)s
+             OR NOT EXISTS (SELECT FROM node WHERE node.epoch = task.node AND node.state <> 'dead')
+    END)
+ORDER BY number
+"""
 _SAVE_MESSAGE: Final = "INSERT INTO a2a_message (key, task, content, at) SELECT %s::bytea, %s, %s::bytea, %s::float8 {}"
 _IF_STARTED: Final = (
     "FROM journal WHERE session_id = %s AND request_key = %s AND journal.node = %s AND commit_number = %s"
@@ -88,16 +100,12 @@ def earlier(connection: Connection, message_key: bytes, conversation_id: str, pr
 
 
 def unfinished(connection: Connection, node: str) -> list[A2ATaskRow]:
-    """Returns the tasks of all principals that have not ended, without their history; not those of other nodes that are
-    not dead.
+    """Returns the tasks of all principals that have not ended, without their history: those whose calls a node runs,
+    and those whose calls have ended if the node that ran them is this one or dead. The calls of others run at other
+    nodes, or at none because they are paused.
     """
     columns = _COLUMNS.replace("history", "''::bytea")
-    rows = connection.execute(
-        f"SELECT {columns} FROM a2a_task WHERE NOT ended AND (node = %(node)s OR NOT EXISTS "
-        "(SELECT FROM node WHERE node.epoch = a2a_task.node AND node.state <> 'dead')) ORDER BY number",
-        {"node": node},
-    )
-    return [_row(row) for row in rows]
+    return [_row(row) for row in connection.execute(_UNFINISHED.format(columns), {"node": node})]
 
 
 def events(connection: Connection, task_id: str, after: int) -> list[A2AEvent]:

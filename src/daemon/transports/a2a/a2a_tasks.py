@@ -96,9 +96,10 @@ class _LiveTask:
 
 
 class A2ATasks:
-    """The tasks of all principals."""
+    """The tasks of all principals. ``shared``: other nodes may continue a task whose call has paused here."""
 
-    def __init__(self, router: Router, records: TaskRecordPort, files: ResultParts) -> None:
+    def __init__(self, router: Router, records: TaskRecordPort, files: ResultParts, *, shared: bool = False) -> None:
+        self._shared = shared
         self._router = router
         self._records = records
         self._files = files
@@ -108,7 +109,7 @@ class A2ATasks:
         self.on_events: Callable[[], None] | None = None
         """Called when events were stored."""
         port = router.detached.port
-        port.on_change, port.on_chunk = self._changed, self._piece
+        port.on_change, port.on_chunk, port.on_resume = self._changed, self._piece, self._resuming
 
     def __repr__(self) -> str:
         return f"<A2ATasks unfinished={len(self._live)}>"
@@ -250,12 +251,24 @@ class A2ATasks:
         """
         live = self._live.get(view.row.id)
         if live is None:
-            return
+            row = await self._find(view.row.id, stored_principal(view.row.principal)) if self._shared else None
+            if row is None or row.ended:
+                return
+            live = _LiveTask(row)
+        await self._find(view.row.id, stored_principal(view.row.principal))  # with its history
         async with live.lock:
             sent = user_message(message.id, message.parts, live.row.context_id, live.row.id)
             asked = [] if view.message is None else [view.message]
             history: list[dict[str, Any] | msgspec.Raw] = [*messages_of(live.row.history), *asked, sent]
             await self._save(live, msgspec.structs.replace(live.row, history=encode_history(history)))
+
+    async def _resuming(self, call_id: str) -> None:
+        """Loads the task of a call that another node has run before, so that its events are stored here."""
+        if call_id in self._live or not self._shared:
+            return
+        for row in await self._records.unfinished():
+            if row.id == call_id:
+                self._live[call_id] = _LiveTask(row)
 
     def _changed(self, call_id: str) -> None:
         if call_id in self._live:
@@ -333,6 +346,9 @@ class A2ATasks:
                 await self._save(live, view.row)
                 view = msgspec.structs.replace(view, row=live.row)
                 live.notify()
+            if self._shared and view.requests:
+                # Any node may continue it, so the database alone has its state.
+                self._live.pop(row.id, None)
         return view
 
     async def _end(self, live: _LiveTask, view: TaskView) -> TaskView:
