@@ -15,7 +15,7 @@ from tests.e2e.cluster.conftest import Nodes, ended, open_client, written
 from tests.e2e.conftest import Peer, Process
 from tests.e2e.test_mcp import effect, task_request
 
-LONG_LEASE = {"TOOLD_LEASE_S": "60"}
+LONG_LEASE: dict[str, Any] = {"TOOLD_LEASE_S": "60"}
 AGENTS = {
     "scribe": 'description = "Writes after approval."\nprompt = "Write."\ntools = ["sim_effect"]\n'
     'approve = ["sim_effect"]\nask = true\n',
@@ -25,7 +25,7 @@ UNFINISHED = {"waiting", "running", "ending"}
 
 
 @pytest.fixture
-def agents(tmp_path: Path) -> dict[str, str]:
+def agents(tmp_path: Path) -> dict[str, Any]:
     """The settings of nodes with agents."""
     directory = tmp_path / "agents"
     directory.mkdir()
@@ -88,7 +88,7 @@ async def test_an_mcp_task_is_found_at_another_node(nodes: Nodes) -> None:
     assert sorted(written(first) + written(second)) == ["cut", "done"]
 
 
-async def test_a_paused_call_continues_at_another_node(nodes: Nodes, agents: dict[str, str]) -> None:
+async def test_a_paused_call_continues_at_another_node(nodes: Nodes, agents: dict[str, Any]) -> None:
     """An agent asks for approval at a node that is killed; the decision at another one lets it continue there."""
     first, second = await nodes.start("a", **agents), await nodes.start("b", **agents)
     peer = await open_client(first)
@@ -136,7 +136,7 @@ async def earlier(peer: Peer, conversation: str) -> int:
     return int(found[1])
 
 
-async def test_a_run_of_an_agent_continues_at_another_node(nodes: Nodes, agents: dict[str, str]) -> None:
+async def test_a_run_of_an_agent_continues_at_another_node(nodes: Nodes, agents: dict[str, Any]) -> None:
     """A detached run whose node is killed between its turns: finished turns and their writes are not repeated."""
     first, second = await nodes.start("a", **agents), await nodes.start("b", **agents)
     peer = await open_client(first)
@@ -210,7 +210,7 @@ def states(nodes: Nodes, task_id: str) -> list[str]:
     return [update["status"]["state"].removeprefix("TASK_STATE_") for update in updates if update["taskId"] == task_id]
 
 
-async def test_an_a2a_task_continues_at_another_node(nodes: Nodes, agents: dict[str, str]) -> None:
+async def test_an_a2a_task_continues_at_another_node(nodes: Nodes, agents: dict[str, Any]) -> None:
     """Two nodes are left when the one of the task is killed. One continues the call; both report the task, whose end
     is stored once.
     """
@@ -229,7 +229,7 @@ async def test_an_a2a_task_continues_at_another_node(nodes: Nodes, agents: dict[
     assert texts(first) + texts(second) + texts(third) == [f"write {number}" for number in range(4)]
 
 
-async def test_a_paused_a2a_task_is_answered_at_another_node(nodes: Nodes, agents: dict[str, str]) -> None:
+async def test_a_paused_a2a_task_is_answered_at_another_node(nodes: Nodes, agents: dict[str, Any]) -> None:
     """While the node that paused it lives, too: its end is stored once, and both nodes report it."""
     first, second = await nodes.start("a", **agents), await nodes.start("b", **agents)
     async with a2a(first, "scribe") as http, a2a(second, "scribe") as other:
