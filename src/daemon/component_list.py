@@ -124,7 +124,10 @@ class ComponentList:
         cluster = self._daemon.cluster
         if cluster is None:
             return []
-        self._daemon.router.lookup.peers = cluster.peers
+        router, mcp = self._daemon.router, self._daemon.http_host.mcp
+        router.lookup.peers = cluster.peers
+        router.node_tokens.join(cluster.name, lambda: cluster.membership.peers)
+        mcp.on_unknown_request, cluster.service.cancel_request = cluster.peers.cancel_request, mcp.cancel_here
         return [
             Component("membership", start=self._announce, run=cluster.membership.run, close=self._close_peers),
             Component("lease", run=self._watch_lease),

@@ -98,7 +98,7 @@ class HttpHost:
             metadata=lambda toolset: None if resource is None else resource.metadata_url(toolset),
             resources=parts.resources,
         )
-        self.sse = SseServer(self.mcp)
+        self.sse = SseServer(self.mcp, parts.router.node_tokens)
         self.a2a = A2AHost(
             parts.router,
             parts.store,

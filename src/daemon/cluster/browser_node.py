@@ -7,7 +7,7 @@ from starlette.datastructures import Headers
 from starlette.requests import cookie_parser
 from starlette.types import Scope
 
-from ..transports.dashboard import node_of_secret
+from ..dispatch import node_of_token
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,5 +29,5 @@ class BrowserNode:
             secret = parse_qs(scope["query_string"].decode("latin-1")).get("code", [""])[0]
         else:
             secret = cookie_parser(Headers(scope=scope).get("cookie", "")).get(self.cookie, "")
-        node = node_of_secret(secret)
+        node = node_of_token(secret)
         return None if node in {"", self.name} else node

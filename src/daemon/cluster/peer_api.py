@@ -35,6 +35,10 @@ class PeerOperations(Protocol):
         """Cancels a principal's call, or for None any call. Returns False if it does not run here, or is ending."""
         ...
 
+    def cancel_request(self, request_id: str | int, label: str, principal: str) -> bool:
+        """Cancels the request of an MCP client. Returns whether it runs here."""
+        ...
+
     def summary(self) -> dict[str, Any]:
         """Returns the figures of this node for ``status``."""
         ...
@@ -43,6 +47,12 @@ class PeerOperations(Protocol):
 class _CallQuery(msgspec.Struct):
     call_id: str
     principal: str | None = None
+
+
+class _RequestQuery(msgspec.Struct):
+    request_id: str | int
+    label: str
+    principal: str
 
 
 def peer_app(operations: PeerOperations, key: PeerKey, epoch: str) -> ASGIApp:
@@ -58,6 +68,10 @@ def peer_app(operations: PeerOperations, key: PeerKey, epoch: str) -> ASGIApp:
     async def cancel(body: bytes) -> Any:
         query = msgspec.json.decode(body, type=_CallQuery)
         return {"cancelled": await operations.cancel_call(query.principal, query.call_id)}
+
+    async def cancel_request(body: bytes) -> Any:
+        query = msgspec.json.decode(body, type=_RequestQuery)
+        return {"cancelled": operations.cancel_request(query.request_id, query.label, query.principal)}
 
     async def summary(_: bytes) -> Any:
         return operations.summary()
@@ -76,6 +90,7 @@ def peer_app(operations: PeerOperations, key: PeerKey, epoch: str) -> ASGIApp:
         return serve
 
     routes = {"/calls": calls, "/calls/find": find, "/calls/cancel": cancel, "/summary": summary}
+    routes["/requests/cancel"] = cancel_request
     return Starlette(routes=[Route(path, endpoint(each), methods=["POST"]) for path, each in routes.items()])
 
 

@@ -29,6 +29,7 @@ class PeerClient:
     def __init__(self, membership: Membership, key: PeerKey) -> None:
         self._membership = membership
         self._key = key
+        self._cancelling: set[asyncio.Task[Any]] = set()
         self._http = httpx.AsyncClient(timeout=_TIMEOUT_S, trust_env=False)
 
     async def close(self) -> None:
@@ -49,6 +50,13 @@ class PeerClient:
         query = {"call_id": call_id, "principal": None if principal is None else principal.name}
         answers = await self._ask_all("/calls/cancel", query, self._candidates(node, call_id))
         return any(msgspec.json.decode(answer)["cancelled"] for _, answer in answers)
+
+    def cancel_request(self, request_id: object, label: str, principal: str) -> None:
+        """Cancels an MCP client's request, by its JSON-RPC id, at the node where it runs. Does not wait for it."""
+        query = {"request_id": request_id, "label": label, "principal": principal}
+        task = asyncio.create_task(self._ask_all("/requests/cancel", query, self._membership.peers))
+        self._cancelling.add(task)
+        task.add_done_callback(self._cancelling.discard)
 
     async def running_calls(self) -> list[dict[str, Any]]:
         """Returns the rows of the calls that run at the other nodes, each with its ``node``."""

@@ -17,6 +17,7 @@ class PeerService:
     def __init__(self, router: Callable[[], Router], connections: Callable[[], int]) -> None:
         self._router = router
         self._connections = connections
+        self.cancel_request: Callable[[str | int, str, str], bool] = lambda *_: False
 
     def running_calls(self) -> Sequence[dict[str, Any]]:
         now = time.monotonic()

@@ -14,6 +14,7 @@ from .client_questions import ClientQuestions
 from .context_services import ConversationAccess, ConversationCaller
 from .dispatch_limits import DispatchLimits
 from .held_bytes import UNCOUNTED_BYTES, ByteLimits, HeldBytes
+from .node_tokens import NodeTokens, named_token, node_of_token
 from .pause_port import PausePort
 from .paused_calls import open_requests
 from .principal_limits import PrincipalLimit, PrincipalLimits, RunningShares
@@ -47,6 +48,7 @@ __all__ = [
     "HeldBytes",
     "JournalPort",
     "JournalRecord",
+    "NodeTokens",
     "PausePort",
     "PreparedCall",
     "PrincipalLimit",
@@ -66,6 +68,8 @@ __all__ = [
     "VendorAdmissions",
     "conflict_of",
     "failed",
+    "named_token",
+    "node_of_token",
     "open_requests",
     "prepared",
     "replayed",

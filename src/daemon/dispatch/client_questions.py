@@ -23,6 +23,7 @@ from ...protocol.questions.question_answer import InvalidAnswerError, read_answe
 from ...protocol.questions.question_table import OpenQuestion, QuestionTable
 from ...protocol.tool_call import Json, Principal
 from .call_deadlines import CallDeadlines
+from .node_tokens import NodeTokens
 from .running_call import RunningCall
 
 _TOKEN_BYTES: Final = 18
@@ -53,6 +54,7 @@ class ClientQuestions:
         self.deadlines = deadlines
         self._clock: Callable[[], float] = time.monotonic
         self._table = QuestionTable()
+        self.node_tokens = NodeTokens()
         self._waiting: dict[str, _Waiting] = {}
         self._stopped: dict[RunningCall, _StoppedClock] = {}
         # The client's calls that have asked; a call that never asks costs nothing.
@@ -78,7 +80,7 @@ class ClientQuestions:
         refusal = self._table.refusal(root.id, principal)
         if refusal is not None:
             raise QuestionRefusedError(f"{refusal}; the question was not asked.")
-        timeout_s, token = self._timeout_s(), token_urlsafe(_TOKEN_BYTES)
+        timeout_s, token = self._timeout_s(), self.node_tokens.named(token_urlsafe(_TOKEN_BYTES))
         entry = OpenQuestion(
             id=name,
             token=token,

@@ -136,6 +136,8 @@ class Router:
         self.cache = self._execution.cache
         """The results that answer the same calls again."""
         self.questions = self._execution.questions
+        self.node_tokens = self.questions.node_tokens
+        """In a cluster: which node has asked a question, parked a call, or has a client's stream."""
         """The questions of running calls to their clients."""
         self.detached = self._execution.detached
         """Takes calls that are detached from the start."""

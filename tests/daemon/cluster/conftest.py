@@ -15,6 +15,7 @@ from toold.daemon.config.setting_sources import load_settings
 from toold.daemon.lifecycle import running
 from toold.daemon.store_opening import open_store
 from toold.store import Store
+from toold.tools import Tool
 from websockets.asyncio.client import ClientConnection, connect
 
 from .memory_cluster import MemoryCluster, MemoryNode
@@ -26,11 +27,11 @@ StartNode = Callable[..., Awaitable[Daemon]]
 
 @pytest.fixture
 async def start_node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[StartNode]:
-    """``await start_node("a", **environment)``: a node of one cluster, without SDKs."""
+    """``await start_node("a", *tools, **environment)``: a node of one cluster, without SDKs."""
     cluster = MemoryCluster()
     async with AsyncExitStack() as stack:
 
-        async def start(name: str, **env: str) -> Daemon:
+        async def start(name: str, *tools: Tool, **env: str) -> Daemon:
             def open_shared(*arguments: Any) -> Store:
                 store = open_store(*arguments)
                 node = MemoryNode(cluster, f"{name}0", name)
@@ -45,12 +46,13 @@ async def start_node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIt
                 "TOOLD_HTTP_PORT": "0",
                 "TOOLD_STATE_DIR": str(tmp_path / name),
                 "TOOLD_TOKEN": TOKEN,
+                "TOOLD_NODE_NAME": name,
                 "TOOLD_CLUSTER_SECRET": "a-secret-of-all-nodes",
                 "TOOLD_SIMULATE": "true",
                 **NO_SDKS,
             }
             settings = load_settings({}, env=given | env, cwd=tmp_path)
-            return await stack.enter_async_context(running(settings))
+            return await stack.enter_async_context(running(settings, tools))
 
         yield start
 

@@ -4,7 +4,7 @@
 it shows and does comes through ``DashboardPort``.
 """
 
-from .browser_sessions import SESSIONS_FILE, BrowserSessions, node_of_secret
+from .browser_sessions import SESSIONS_FILE, BrowserSessions
 from .dashboard_port import DashboardPorts, Viewer
 from .dashboard_server import DashboardServer
 from .live_feed import LiveFeed
@@ -17,6 +17,5 @@ __all__ = [
     "DashboardServer",
     "LiveFeed",
     "Viewer",
-    "node_of_secret",
     "seen_tools",
 ]

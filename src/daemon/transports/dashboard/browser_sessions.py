@@ -18,6 +18,8 @@ from typing import Final
 import msgspec
 import structlog
 
+from ...dispatch import named_token
+
 SESSIONS_FILE: Final = "browser_sessions.json"
 SESSION_S: Final = 7 * 86_400.0
 """How long a browser stays signed in."""
@@ -29,8 +31,6 @@ LINK_S: Final = 60.0
 """How long a sign-in link is valid: a browser opens it at once."""
 MAX_LINKS: Final = 16
 _SECRET_BYTES: Final = 32
-_NODE_END: Final = "~"
-"""A character that neither names of nodes nor secrets have."""
 
 _log = structlog.get_logger(__name__)
 
@@ -111,7 +111,7 @@ class BrowserSessions:
         return token_sha256 if expires_at > self._clock() else None
 
     def _new_secret(self) -> str:
-        return named_secret(self._node, secrets.token_urlsafe(_SECRET_BYTES))
+        return named_token(self._node, secrets.token_urlsafe(_SECRET_BYTES))
 
     def _read(self) -> list[BrowserSession]:
         try:
@@ -130,17 +130,6 @@ class BrowserSessions:
             unfinished.replace(self._path)
         except OSError as error:
             _log.warning("browsers will be signed out by a restart: their file cannot be written", why=str(error))
-
-
-def named_secret(node: str, secret: str) -> str:
-    """A secret that names the node which knows it."""
-    return f"{node}{_NODE_END}{secret}" if node else secret
-
-
-def node_of_secret(secret: str) -> str:
-    """The node that a secret names; empty if none."""
-    node, end, _ = secret.partition(_NODE_END)
-    return node if end else ""
 
 
 def csrf_token(secret: str) -> str:

@@ -59,16 +59,21 @@ class McpCaller(msgspec.Struct, frozen=True):
 SESSION_HEADER: Final = "mcp-session-id"
 RESULT_TEXT_HEADER: Final = "toold-result-text"
 
-_LABEL: Final = re.compile(r"[A-Za-z0-9_-]{0,40}-[0-9a-f]{16}([0-9a-f]{2})?")
+_LABEL: Final = re.compile(r"([A-Za-z0-9_-]{0,40})-[0-9a-f]{16}(?:([0-9a-f]{2})(?:-([0-9a-f]{8}))?)?")
 _FOREIGN: Final = re.compile(r"[^A-Za-z0-9_-]+")
 
 
-def make_label(client: ClientInfo, answers: Iterable[str] = ()) -> str:
+_NAME_CHARS: Final = 36
+
+
+def make_label(client: ClientInfo, answers: Iterable[str] = (), node: str = "") -> str:
     """Returns a label of up to 64 characters that begins with the client's name and ends with the kinds of questions
-    that the client answers.
+    that the client answers, and in a cluster with the mark of the ``node`` where its notifications are.
     """
     bits = sum(1 << QUESTION_KINDS.index(kind) for kind in known_kinds(answers))
-    return f"{_FOREIGN.sub('-', client.name)[:40] or 'mcp'}-{token_hex(8)}{bits:02x}"
+    return f"{_FOREIGN.sub('-', client.name)[:_NAME_CHARS] or 'mcp'}-{token_hex(8)}{bits:02x}" + (
+        f"-{node}" if node else ""
+    )
 
 
 def is_label(value: str) -> bool:
@@ -79,10 +84,17 @@ def is_label(value: str) -> bool:
 def answers_of_label(label: str) -> tuple[QuestionKind, ...]:
     """Returns the kinds of questions that the client answers, from a valid label."""
     match = _LABEL.fullmatch(label)
-    bits = int(match[1], 16) if match is not None and match[1] else 0
+    bits = int(match[2], 16) if match is not None and match[2] else 0
     return tuple(kind for index, kind in enumerate(QUESTION_KINDS) if bits >> index & 1)
 
 
 def client_of_label(label: str) -> ClientInfo:
     """Returns the client's name, as far as the label contains it."""
-    return ClientInfo(label.rpartition("-")[0])
+    match = _LABEL.fullmatch(label)
+    return ClientInfo("" if match is None else match[1])
+
+
+def node_of_label(label: str) -> str:
+    """Returns the mark of the node in a label; empty if it has none."""
+    match = _LABEL.fullmatch(label)
+    return match[3] or "" if match is not None else ""

@@ -121,17 +121,27 @@ class McpCalls:
                 del self._running[address]
             self._router.disconnect(session, exchange)  # does nothing if the call was parked
 
-    def cancel(self, request_id: object, caller_label: str, principal: str) -> None:
-        """Cancels a client's running call by its JSON-RPC id. Such a call is not answered, as the revisions demand."""
-        if isinstance(request_id, str | int):
-            running = self._running.get((principal, caller_label, request_id))
-            if running is not None:
-                session, exchange = running
-                exchange.cancelled = True
-                self._tasks.cancel(session)
+    def cancel(self, request_id: object, caller_label: str, principal: str) -> bool:
+        """Cancels a client's running call by its JSON-RPC id. Such a call is not answered, as the revisions demand.
+        Returns False if it does not run here.
+        """
+        if not isinstance(request_id, str | int):
+            return False
+        running = self._running.get((principal, caller_label, request_id))
+        if running is None:
+            return False
+        session, exchange = running
+        exchange.cancelled = True
+        self._tasks.cancel(session)
+        return True
 
     def take_reply(self, reply: RpcReply, label: str | None, principal: Principal) -> MessageProblem | None:
-        """Takes a client's answer to a question. Returns why it is refused."""
+        """Takes a client's answer to a question. Returns why it is refused.
+
+        Raises:
+            SessionHeldError: another node has asked.
+        """
+        self._router.node_tokens.require_here(reply.id)
         waiting = self._router.questions.find(reply.id, principal) if isinstance(reply.id, str) else None
         if waiting is None or waiting[1].session.label != label:
             return _NO_QUESTION
@@ -141,7 +151,12 @@ class McpCalls:
     async def _continue(
         self, state: str, call: ToolCall, request: RpcRequest, caller: McpCaller, exchange: McpExchange
     ) -> bytes | MessageProblem | None:
-        """Continues a parked call with the answers of its client."""
+        """Continues a parked call with the answers of its client.
+
+        Raises:
+            SessionHeldError: the call is parked at another node.
+        """
+        self._router.node_tokens.require_here(state)
         running = self._parked.take(state, _owner_of(caller), call.name, call.identity)
         if isinstance(running, MessageProblem):
             return running
@@ -171,7 +186,7 @@ class McpCalls:
         questions = self._router.questions.open_questions(running)
         if not questions or running.answered:
             return None
-        state, session = token_urlsafe(_STATE_BYTES), running.session
+        state, session = self._router.node_tokens.named(token_urlsafe(_STATE_BYTES)), running.session
 
         def ended() -> None:
             self._parked.drop(state)

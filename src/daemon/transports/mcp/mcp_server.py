@@ -60,6 +60,7 @@ from .mcp_caller import (
     client_of_label,
     is_label,
     make_label,
+    node_of_label,
 )
 from .mcp_calls import McpCalls
 from .mcp_methods import McpMethods
@@ -108,6 +109,10 @@ class McpServer:
         self._authenticate = authenticate
         self.metadata = metadata
         """Maps a toolset or None to the URL of its OAuth metadata; to None without an issuer."""
+        self.on_unknown_request: Callable[[object, str, str], None] = lambda *_: None
+        """Called with the id, the client's label and the principal's name, if the request to cancel is not one of this
+        node.
+        """
         self._ended = EndedClients()
         tasks = McpTasks(router)
         self._calls = McpCalls(router, tasks)
@@ -213,8 +218,13 @@ class McpServer:
         return self._calls.take_reply(reply, label, principal)
 
     def cancel(self, request_id: object, label: str, principal: str) -> None:
-        """Cancels a client's running call by its JSON-RPC id; the call is not answered."""
-        self._calls.cancel(request_id, label, principal)
+        """Cancels a client's running call by its JSON-RPC id, here or at another node; the call is not answered."""
+        if not self.cancel_here(request_id, label, principal):
+            self.on_unknown_request(request_id, label, principal)
+
+    def cancel_here(self, request_id: object, label: str, principal: str) -> bool:
+        """Cancels a client's call if it runs here. Returns whether it does."""
+        return self._calls.cancel(request_id, label, principal)
 
     async def _serve_client(self, method: str, post: AdmittedMessage) -> None:
         """Serves a GET, which opens the stream of the client with this label, or a DELETE, which ends the client."""
@@ -222,7 +232,9 @@ class McpServer:
         if label is None or post.headers.get(VERSION_HEADER) in STATELESS:
             message = "GET and DELETE need the Mcp-Session-Id of initialize; 2026-07-28 has subscriptions/listen."
             await refuse_request(post.send, RequestRefused(405, message, (("allow", METHODS),)))
-        elif method == "DELETE":
+            return
+        self._router.node_tokens.require_mark_here(node_of_label(label))
+        if method == "DELETE":
             self._ended.add(post.access.principal.name, label)
             self._methods.streams.end(post.access.principal.name, label)
             await send_json(post.send, b"", 200)
@@ -252,7 +264,7 @@ class McpServer:
 
     async def _request(self, post: AdmittedMessage, request: RpcRequest, size: int) -> None:
         stream = EventStream(post.send) if post.streams else None
-        caller = _caller(post, request, size, stream)
+        caller = _caller(post, request, size, stream, self._router.node_tokens.mark)
         if isinstance(caller, MessageProblem):
             _log.info("request refused", reason=caller.message)
             await send_json(post.send, json_rpc.failure(request.id, caller), HTTP_STATUS[caller.code])
@@ -294,7 +306,7 @@ class McpServer:
         """Returns the answer to one message of a batch, if it needs one."""
         match part:
             case RpcRequest():
-                caller = _caller(post, part, size, None)
+                caller = _caller(post, part, size, None, self._router.node_tokens.mark)
                 answer = caller if isinstance(caller, MessageProblem) else await self.answer(part, caller)
                 return json_rpc.failure(part.id, answer) if isinstance(answer, MessageProblem) else answer
             case MalformedMessage():
@@ -320,7 +332,7 @@ class McpServer:
 
 
 def _caller(
-    post: AdmittedMessage, request: RpcRequest, size: int, stream: EventStream | None
+    post: AdmittedMessage, request: RpcRequest, size: int, stream: EventStream | None, node_mark: str
 ) -> McpCaller | MessageProblem:
     """Returns the sender of a request, or the problem with its envelope."""
     label = post.headers.get(SESSION_HEADER)
@@ -343,7 +355,7 @@ def _caller(
     return McpCaller(
         post.access,
         post.toolset,
-        label or make_label(client, kinds_declared(request.params.get("capabilities"))),
+        label or make_label(client, kinds_declared(request.params.get("capabilities")), node_mark),
         client,
         envelope,
         label is not None,

@@ -24,6 +24,7 @@ from ....protocol.mcp.request_envelope import RequestEnvelope, client_of, progre
 from ....protocol.questions.client_question import QuestionKind, kinds_declared
 from ....protocol.tool_call import ClientInfo
 from ....serving import COMPLETE
+from ...dispatch import NodeTokens
 from ...observability.logging_setup import bind_session
 from ..http_io import EventStream, send_json, wait_disconnected
 from ..request_guard import RequestRefused
@@ -74,8 +75,8 @@ class SharedEvents(EventStream):
 class _Client:
     """One open stream, and what its client has said in ``initialize``."""
 
-    def __init__(self, access: Authorization, toolset: str, events: SharedEvents) -> None:
-        self.id = token_urlsafe(_ID_BYTES)
+    def __init__(self, access: Authorization, toolset: str, events: SharedEvents, stream_id: str) -> None:
+        self.id = stream_id
         self.access = access
         self.toolset = toolset
         self.events = events
@@ -115,8 +116,9 @@ class _Client:
 class SseServer:
     """The ASGI app of ``/sse`` and ``/messages/``."""
 
-    def __init__(self, mcp: McpServer) -> None:
+    def __init__(self, mcp: McpServer, node_tokens: NodeTokens) -> None:
         self._mcp = mcp
+        self._node_tokens = node_tokens
         self._clients: dict[str, _Client] = {}
 
     def __repr__(self) -> str:
@@ -124,6 +126,8 @@ class SseServer:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         path: str = scope["path"]
+        if path.startswith(MESSAGES_PATH):
+            self._node_tokens.require_here(path.removeprefix(MESSAGES_PATH))
         client = self._clients.get(path.removeprefix(MESSAGES_PATH)) if path.startswith(MESSAGES_PATH) else None
         if path.startswith(MESSAGES_PATH):
             scope["toolset"] = None if client is None else client.toolset
@@ -141,8 +145,9 @@ class SseServer:
             message = "GET /sse opens a stream, whose first event has the address for messages; /mcp takes POST."
             await refuse_request(send, RequestRefused(405, message, (("allow", "GET"),)))
         else:
+            stream_id = self._node_tokens.named(token_urlsafe(_ID_BYTES))
             async with self._mcp.serving(partial(refuse_request, send)):
-                await self._serve(_Client(admitted.access, admitted.toolset, SharedEvents(send)), receive)
+                await self._serve(_Client(admitted.access, admitted.toolset, SharedEvents(send), stream_id), receive)
 
     def close_unauthorized(self, denial_reason: Callable[[Authorization], str | None]) -> None:
         """Ends the streams whose authorization is no longer valid."""
