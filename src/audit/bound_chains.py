@@ -1,9 +1,9 @@
 """Verifies the audit chains of a database that several nodes use: each chain, and that none is missing or was reset."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
-from ..store import ChainEnd, ChainSigner, ChainTrail, bound_hash, chain_key, last_bound
+from ..store import ChainEnd, ChainSigner, ChainTrail, SchemaDifference, bound_hash, chain_key, last_bound
 from .audit_verification import verify_local
 from .chain_walk import ChainFindings
 
@@ -22,16 +22,21 @@ class ChainArchive(Protocol):
     def mac_at(self, chain: int, seq: int) -> bytes | None: ...
 
 
-def verify_chains(key: bytes, archive: ChainArchive) -> dict[int, ChainFindings]:
-    """Verifies all rows of all chains, and what the chains state about each other. Returns the findings by number.
+def verify_chains(
+    key: bytes, archive: ChainArchive, schema: Iterable[SchemaDifference] = ()
+) -> dict[int, ChainFindings]:
+    """Verifies all rows of all chains, and what the chains state about each other. Returns the findings by number;
+    those of the first chain have the differences from the expected schema (``schema``).
 
     Raises:
         ChainKeyError: the database was signed with another key.
     """
     signers = {number: ChainSigner(chain_key(key, number)) for number in archive.chains()}
     trails = {number: archive.trail(number) for number in signers}
+    first = min(signers, default=0)
     findings = {
-        number: verify_local(signer, trails[number], archive.chained_rows(number)) for number, signer in signers.items()
+        number: verify_local(signer, trails[number], archive.chained_rows(number), schema if number == first else ())
+        for number, signer in signers.items()
     }
     numbers = {signer.chain: number for number, signer in signers.items()}
     for number, trail in trails.items():

@@ -88,7 +88,8 @@ def _verify_shared(key: bytes, address: str, *, remote: bool, as_json: bool) -> 
     """Verifies the chains of all nodes, prints what was found, and exits."""
     with postgres_archive(address) as archive:
         numbers, place = archive.chains(), archive.place
-        found = {} if remote else verify_chains(key, archive)
+        differences = None if remote else archive.schema_differences()
+        found = {} if remote else verify_chains(key, archive, differences or ())
     if remote:
         place = "Supabase"
         found = {
@@ -98,12 +99,15 @@ def _verify_shared(key: bytes, address: str, *, remote: bool, as_json: bool) -> 
     intact = all(findings.intact for findings in found.values())
     if as_json:
         chains = [{"number": number, **msgspec.to_builtins(findings)} for number, findings in found.items()]
-        say_json(msgspec.json.encode({"intact": intact, "chains": chains}))
+        compared = None if remote else differences is not None
+        say_json(msgspec.json.encode({"intact": intact, "definitions_compared": compared, "chains": chains}))
     else:
         for number, findings in found.items():
             if number:
                 say("")
             _print(findings, where=f"{place}, chain {number}")
+        if not remote and differences is None:
+            say("definitions of tables and triggers not compared: this user may not create a schema in the database")
     sys.exit(not intact)
 
 

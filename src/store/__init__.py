@@ -45,6 +45,7 @@ from .result_storage import (
 )
 from .retention import Retention
 from .run_rows import JobStep, RunUsage, StoredJob
+from .schema_difference import SchemaDifference
 from .session_store import SessionStore
 from .shared_limits import (
     AdmitAnswer,
@@ -59,7 +60,6 @@ from .shared_limits import (
     TakenCall,
 )
 from .sqlite.archive import Archive, open_archive
-from .sqlite.schema_check import SchemaDifference
 from .sqlite.sqlite_store import open_sqlite_store
 from .sqlite.store_schema import DAMAGE_REMEDY, SCHEMA, find_damage, is_out_of_space, schema_version
 from .store import Store

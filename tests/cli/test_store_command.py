@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from toold.daemon.persistence.state_directory import StateDirectory
 from toold.store import CallRow, Retention, open_sqlite_store
+from toold.store.postgres.pg_schema import POSTGRES_SCHEMA
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -45,8 +46,8 @@ async def kept(bare_environment: Path, row: Callable[..., CallRow]) -> Path:
 def test_a_migration_is_made_once(run: Run, bare_environment: Path, address: str, cluster: Cluster) -> None:
     """The first one creates the tables, the second one finds nothing to do, and a newer schema is refused."""
     assert run("audit", "tail").exit_code == 1
-    assert run("store", "migrate").stdout == "migrated from schema 0 to schema 1\n"
-    assert run("store", "migrate", address).stdout == "schema 1: nothing to do\n"
+    assert run("store", "migrate").stdout == f"migrated from schema 0 to schema {POSTGRES_SCHEMA}\n"
+    assert run("store", "migrate", address).stdout == f"schema {POSTGRES_SCHEMA}: nothing to do\n"
     cluster.sql("UPDATE toold.store SET version = 99, readable_from = 99", database="of_commands")
     refused = run("store", "migrate")
     assert (refused.exit_code, "install the newer toold" in refused.stderr) == (1, True)
@@ -70,6 +71,8 @@ def test_a_copy_and_back(run: Run, kept: Path, address: str, cluster: Cluster) -
     cluster.sql("UPDATE toold.call SET tool = 'chat' WHERE id = 'b'", database="of_commands")
     broken = json.loads(run("audit", "verify", "--json").stdout)
     assert [(chain["number"], chain["broken"]) for chain in broken["chains"]] == [(0, 1)]
+    cluster.sql("DROP TRIGGER journal_kept_delete ON toold.journal", database="of_commands")
+    assert "the trigger 'journal.journal_kept_delete' of the schema is missing" in run("audit", "verify").stdout
     (kept / "toold.db").unlink()
     assert "the audit trail of the source is broken" in run("store", "copy", "--to-sqlite").stderr
 

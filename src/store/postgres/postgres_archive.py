@@ -10,9 +10,10 @@ import psycopg
 from ..audit_chain import ChainTrail
 from ..audit_rows import COLUMNS
 from ..chain_binding import ChainEnd
+from ..schema_difference import SchemaDifference
 from ..store_errors import StoreError
 from ..store_rows import CallRow, CallTotals, ChainedRow
-from . import pg_audit_sql, pg_chain_sql
+from . import pg_audit_sql, pg_chain_sql, pg_schema_check
 from .pg_audit_sql import stored_row, stored_values
 from .pg_connection import connect_to_postgres, reason_of, shown_address
 from .pg_schema import require_schema
@@ -28,8 +29,9 @@ _cursor_numbers = itertools.count()
 class PostgresArchive:
     """The audit trail of all nodes. Created by ``open_postgres_archive``."""
 
-    def __init__(self, connection: Connection, place: str) -> None:
+    def __init__(self, connection: Connection, address: str, place: str) -> None:
         self._connection = connection
+        self._address = address
         self.place: Final = place
         """Where the database is, without a password."""
 
@@ -73,6 +75,16 @@ class PostgresArchive:
         """Returns the mac of a row; None if there is no such row."""
         return pg_chain_sql.mac_at(self._connection, chain, seq)
 
+    def schema_differences(self) -> list[SchemaDifference] | None:
+        """Returns the definitions in the database that differ from the schema. Returns None if this user may not create
+        the schema to compare with, which is undone at once.
+        """
+        with connect_to_postgres(self._address, name="toold audit", lost_after_s=_LOST_AFTER_S) as connection:
+            try:
+                return pg_schema_check.schema_differences(connection)
+            except psycopg.errors.InsufficientPrivilege:
+                return None
+
     def _rows(self, statement: str, values: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
         """Reads rows piece by piece: they may not all fit into memory."""
         with self._connection.cursor(f"rows_{next(_cursor_numbers)}") as cursor:
@@ -94,6 +106,6 @@ def open_postgres_archive(address: str) -> Iterator[PostgresArchive]:
         try:
             with connection.transaction():  # all reads see one snapshot
                 connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-                yield PostgresArchive(connection, place)
+                yield PostgresArchive(connection, address, place)
         except psycopg.Error as error:
             raise StoreError(f"{place} cannot be read ({reason_of(error)})", reason_of(error)) from None

@@ -8,10 +8,11 @@ from typing import Any
 
 from ..audit_chain import ChainTrail
 from ..audit_rows import COLUMNS, audit_row
+from ..schema_difference import SchemaDifference
 from ..store_errors import StoreError
 from ..store_rows import CallRow, CallTotals, ChainedRow
 from . import audit_sql, chain_checkpoints
-from .schema_check import SchemaDifference, schema_differences
+from .schema_check import schema_differences
 from .store_schema import SCHEMA, open_for_reading, schema_version
 
 

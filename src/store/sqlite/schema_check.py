@@ -1,26 +1,15 @@
-"""Compares the definitions in a database with those of the schema.
-
-Rows are signed; a trigger, view or index is not. An added trigger could copy, change or delete what is written next.
-"""
+"""Compares the definitions in a SQLite database with those of the schema."""
 
 import contextlib
 import re
 import sqlite3
-from typing import Final, Literal, NamedTuple
+from typing import Final
 
+from ..schema_difference import SchemaDifference, compared
 from .store_schema import STEPS
 
 _COMMENT: Final = re.compile(r"--[^\n]*")
 """The schema files' comments, which SQLite stores; they may have other words in an older file."""
-
-
-class SchemaDifference(NamedTuple):
-    """A definition that differs from the schema."""
-
-    fault: Literal["added", "missing", "changed"]
-    kind: str
-    """``table``, ``index``, ``trigger`` or ``view``."""
-    name: str
 
 
 def schema_differences(connection: sqlite3.Connection) -> list[SchemaDifference]:
@@ -33,18 +22,7 @@ def schema_differences(connection: sqlite3.Connection) -> list[SchemaDifference]
         for step in STEPS:
             expected.executescript(step)
         known = _definitions(expected)
-    actual = _definitions(connection)
-    return [
-        SchemaDifference(fault, *place)
-        for place in sorted(known.keys() | actual.keys())
-        if (fault := _fault(known.get(place), actual.get(place))) is not None
-    ]
-
-
-def _fault(known: str | None, actual: str | None) -> Literal["added", "missing", "changed"] | None:
-    if known == actual:
-        return None
-    return "added" if known is None else "missing" if actual is None else "changed"
+    return compared(known, _definitions(connection))
 
 
 def _definitions(connection: sqlite3.Connection) -> dict[tuple[str, str], str]:

@@ -6,7 +6,8 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from toold.store.sqlite.schema_check import SchemaDifference, schema_differences
+from toold.store.schema_difference import SchemaDifference
+from toold.store.sqlite.schema_check import schema_differences
 from toold.store.sqlite.store_schema import SCHEMA, STEPS, open_database
 
 
