@@ -336,6 +336,7 @@ async def test_a_busy_program_need_not_list_its_tools(
         ended = asyncio.Event()
         capabilities = ServerCapabilities()
         is_modern = False
+        instructions = ""
         busy = before
 
         async def listing(self) -> UpstreamListing:
@@ -370,6 +371,7 @@ async def test_a_listing_of_resources_repairs_one_that_failed(opened: Any, monke
 
     class Session:
         ended = asyncio.Event()
+        instructions = ""
         busy = False
 
         async def listing(self) -> UpstreamListing:
