@@ -204,8 +204,8 @@ fuzz: .venv/.fuzz ## fuzz each parser for MINUTES, guided by coverage; an input 
 LOCK := uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --quiet \
 	--no-emit-index-url --no-emit-find-links --override requirements/overrides.txt
 lock: ## recompile requirements/ (needs uv; ARGS=--upgrade for newer versions)
-	$(LOCK) $(ARGS) pyproject.toml --extra kimi --extra glm --extra audit --extra postgres --extra mcp --extra oauth --extra a2a --extra knowledge --extra code --extra otel --group build -o requirements/run.txt
-	$(LOCK) $(ARGS) pyproject.toml --extra kimi --extra glm --extra zai --extra audit --extra postgres --extra mcp --extra oauth --extra a2a --extra knowledge --extra code --extra otel --extra baseline --group dev -c requirements/run.txt -o requirements/dev.txt
+	$(LOCK) $(ARGS) pyproject.toml --extra kimi --extra glm --extra audit --extra postgres --extra bucket --extra mcp --extra oauth --extra a2a --extra knowledge --extra code --extra otel --group build -o requirements/run.txt
+	$(LOCK) $(ARGS) pyproject.toml --extra kimi --extra glm --extra zai --extra audit --extra postgres --extra bucket --extra mcp --extra oauth --extra a2a --extra knowledge --extra code --extra otel --extra baseline --group dev -c requirements/run.txt -o requirements/dev.txt
 	$(LOCK) $(ARGS) --group container -c requirements/dev.txt -o requirements/container.txt
 	for peer in sdk:mcp fastmcp:fastmcp 'servers:mcp-server-git\nmcp-server-time' 'sqlite:mcp-server-sqlite\nmcp<2' 'adk:google-adk[a2a,mcp,openai]\nuvloop' 'pydantic-ai:pydantic-ai-slim[openai]\nuvloop' \
 		phoenix:arize-phoenix litellm:litellm llm:llm \

@@ -2,7 +2,7 @@
 
 import socket
 from collections.abc import Callable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from ..audit import content_reducer
@@ -14,6 +14,9 @@ from .config.settings import Settings
 from .persistence.key_files import make_key_files
 from .persistence.result_files import RESULTS_DIRECTORY, ResultFiles, open_results
 from .persistence.state_directory import StateDirectory
+
+if TYPE_CHECKING:
+    from ..store.postgres.postgres_results import BucketPort
 
 _LISTENS_S: Final = 1.0
 """How long a node that has the name of this one has to accept a connection."""
@@ -80,8 +83,24 @@ def open_retained_results(settings: Settings, state: StateDirectory, node_name: 
         lost_after_s=settings.lease_s,
         ttl_s=ttl_s,
         max_bytes=max_bytes,
+        bucket=None if settings.results_bucket is None else _open_bucket(settings.results_bucket),
     )
     return ResultFiles(shared)
+
+
+def _open_bucket(url: str) -> "BucketPort":
+    """
+    Raises:
+        SettingsError: the URL cannot be used, or the package is not installed.
+    """
+    try:
+        from ..store.postgres.result_bucket import ResultBucket  # noqa: PLC0415 - needs an extra
+    except ModuleNotFoundError as error:
+        raise SettingsError(f"results_bucket: needs the package {error.name}: pip install 'toold[bucket]'") from None
+    try:
+        return ResultBucket(url)
+    except StoreError as error:
+        raise SettingsError(f"results_bucket: {error.reason}") from None
 
 
 def _postgres() -> "Callable[..., Store]":

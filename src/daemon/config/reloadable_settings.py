@@ -139,6 +139,7 @@ NEEDS_RESTART: Final = frozenset(
         "cluster_secret_file",
         "lease_s",
         "workers",
+        "results_bucket",
         # The directory is locked and its files are open.
         "state_dir",
         # The registered tools stay the same.

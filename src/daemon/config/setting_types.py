@@ -141,6 +141,15 @@ def _store_url(url: SecretStr) -> SecretStr:
     return url
 
 
+def _bucket_url(url: str) -> str:
+    parts = urlsplit(url)
+    if parts.scheme not in {"s3", "gs", "az", "file"} or not (parts.netloc or parts.scheme == "file"):
+        raise PydanticCustomError("bucket", "must be s3://bucket/prefix, gs://, az:// or file:///directory")
+    if parts.username is not None or parts.password is not None or parts.query:
+        raise PydanticCustomError("bucket", "must have no keys: they belong into the variables of the service")
+    return url
+
+
 def _node_name(name: str) -> str:
     if not _NODE_NAME.fullmatch(name):
         raise PydanticCustomError("node_name", "must be up to 63 letters, digits, dots, dashes and underscores")
@@ -308,6 +317,8 @@ CaseInsensitive = BeforeValidator(_lower)
 
 Port = Annotated[int, BeforeValidator(_not_bool), Field(ge=0, le=65535)]
 Count = Annotated[int, BeforeValidator(_not_bool), Field(ge=1)]
+BucketUrl = Annotated[str, AfterValidator(_bucket_url)]
+"""The URL of a bucket and a prefix in it. Keys are not in it."""
 Workers = Annotated[Count, Field(le=MAX_WORKERS)]
 SpillBytes = Annotated[int, BeforeValidator(_not_bool), Field(ge=MIN_SPILL_BYTES)]
 FrameBytes = Annotated[int, BeforeValidator(_not_bool), Field(ge=MIN_FRAME_BYTES)]

@@ -28,6 +28,7 @@ from .setting_types import (
     Agents,
     ApiKey,
     Bindings,
+    BucketUrl,
     CaseInsensitive,
     Count,
     DefaultModel,
@@ -142,6 +143,7 @@ class Settings(BaseSettings):
     cluster_secret_file: Path | None = None
     lease_s: LeaseSeconds = 10.0
     workers: Workers = 1
+    results_bucket: BucketUrl | None = None
 
     # Vendors.
     simulate: bool | None = None
@@ -370,12 +372,14 @@ class Settings(BaseSettings):
             ),
             auth=self.auth,
         )
-        if self.workers > 1 and self.store is None:
-            raise setting_error("workers", "needs store: several processes share a PostgreSQL database")
-        if self.store is not None:
-            cluster_settings.check_cluster(
-                self.cluster_secret, self.cluster_secret_file, host=self.host, peer_host=self.peer_host
-            )
+        cluster_settings.check_cluster(
+            self.cluster_secret,
+            self.cluster_secret_file,
+            host=self.host,
+            peer_host=self.peer_host,
+            needs_store={"workers": self.workers > 1, "results_bucket": self.results_bucket is not None},
+            has_store=self.store is not None,
+        )
         self._check_models()
         if self.default_toolset not in (names := [*shipped_toolsets(), *self.toolsets]):
             hint = did_you_mean(close_names(self.default_toolset, names, n=1))

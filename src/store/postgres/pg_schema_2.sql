@@ -362,3 +362,14 @@ BEGIN
     WHERE principal = of_principal AND state <> 'dead' AND epoch <> me
       AND ((held < wants AND epoch = ANY (too_many)) OR (held < before AND permits < wanted));
 END $$;
+
+-- The object of a result in a bucket; NULL: its content is in result_chunk.
+ALTER TABLE retained_result ADD COLUMN object text COLLATE "C";
+
+-- Objects that are to be deleted: of uploads that have not ended, and of results that are deleted.
+CREATE TABLE result_object (
+    name   text COLLATE "C" PRIMARY KEY,
+    due_at double precision NOT NULL            -- Unix time in seconds
+);
+
+CREATE INDEX result_object_due ON result_object (due_at);

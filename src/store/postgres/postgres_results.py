@@ -1,9 +1,15 @@
-"""Retained results in PostgreSQL, in chunks, for all nodes. The times are the database's."""
+"""Retained results in PostgreSQL, in chunks, for all nodes. The times are the database's.
+
+With a bucket, a result of more than one chunk is an object there, whose name is in its row. An object is listed in
+``result_object`` before it is written, and again once its result is deleted: what stays listed is deleted later.
+"""
 
 import contextlib
 import re
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Final
+import secrets
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
+from typing import Any, Final, NamedTuple, Protocol
 
 import psycopg
 
@@ -20,17 +26,22 @@ from .pg_connection import connect_to_postgres, reason_of
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 
+_NAME_BYTES: Final = 16
 CHUNK_BYTES: Final = 1024**2
 """The size of a chunk: what one statement sends."""
 _LOCK: Final = 0x746F6F6C66
 """The key of the advisory lock under which space is freed: two nodes would delete twice as much as needed."""
 _SLICE: Final = 500
+UPLOAD_S: Final = 3600
+"""How long the upload of a result may take; after it, the object is deleted."""
+READING_S: Final = 60
+"""How long the object of a deleted result stays for those who read it."""
 
 _CLOCK: Final = "extract(epoch FROM clock_timestamp())::float8"
 _REPLACE: Final = f"""
 INSERT INTO retained_result (principal, handle, extension, size, at) VALUES (%s, %s, %s, 0, {_CLOCK})
 ON CONFLICT (principal, handle) DO UPDATE SET extension = excluded.extension, size = 0, at = excluded.at,
-                                              deleted_at = NULL
+                                              deleted_at = NULL, object = NULL
 RETURNING number
 """  # noqa: S608 - our own names
 # The principal with the most bytes loses its oldest result.
@@ -43,48 +54,123 @@ WHERE deleted_at IS NULL AND number <> %(but)s AND principal = (
 """
 
 
+class BucketPort(Protocol):
+    """Objects in a bucket. Each method blocks, and raises StoreError if the bucket cannot be used."""
+
+    def put(self, name: str, pieces: Iterable[bytes]) -> int: ...
+
+    def read(self, name: str, offset: int, size: int) -> bytes: ...
+
+    def delete(self, names: Sequence[str]) -> None: ...
+
+
+class StoredObject(NamedTuple):
+    """An object that is written."""
+
+    name: str
+    size: int
+
+
+class FoundResult(NamedTuple):
+    """The row of a result."""
+
+    number: int
+    object: str | None
+    """The name of its object; None if its content is in chunks."""
+    file: ResultFile
+
+
 class PostgresResults:
     """``ResultStorage`` on PostgreSQL, with a separate connection, which it opens when it is needed.
 
     ``connect`` raises StoreError if the database cannot be reached.
     """
 
-    def __init__(self, connect: Callable[[], Connection], *, ttl_s: float, max_bytes: int) -> None:
+    def __init__(
+        self, connect: Callable[[], Connection], *, ttl_s: float, max_bytes: int, bucket: BucketPort | None = None
+    ) -> None:
+        self._bucket = bucket
         self.ttl_s = ttl_s
         self.max_bytes = max_bytes
         self._connect = connect
         self._connection: Connection | None = None
 
     def write(self, principal: str, handle: str, extension: str, pieces: Iterable[bytes], _now: float) -> int:
+        chunks = self._limited(_chunks(pieces))
+        if self._bucket is None:
+            return self._write_row(principal, handle, extension, chunks, None)
+        first = next(chunks, b"")
+        second = next(chunks, b"")
+        if not second:
+            return self._write_row(principal, handle, extension, iter([first] if first else []), None)
+        name = secrets.token_hex(_NAME_BYTES)
         with self._transaction() as connection:
+            _list_objects(connection, [name], UPLOAD_S)
+        # Outside of a transaction, which would stay open as long as the upload takes.
+        size = self._bucket.put(name, chain([first, second], chunks))
+        return self._write_row(principal, handle, extension, iter(()), StoredObject(name, size))
+
+    def _write_row(
+        self, principal: str, handle: str, extension: str, chunks: Iterator[bytes], stored: StoredObject | None
+    ) -> int:
+        with self._transaction() as connection:
+            earlier = connection.execute(
+                "SELECT object FROM retained_result WHERE principal = %s AND handle = %s AND object IS NOT NULL "
+                "FOR UPDATE",
+                (_key(principal), _key(handle)),
+            ).fetchall()
+            _list_objects(connection, [name for (name,) in earlier], READING_S)
             (number,) = _one(connection.execute(_REPLACE, (_key(principal), _key(handle), extension)))
             connection.execute("DELETE FROM result_chunk WHERE number = %s", (number,))
             size = 0
-            for chunk in _chunks(pieces):
-                size += len(chunk)
-                if size > self.max_bytes:
-                    raise ResultSizeError
+            for chunk in chunks:
                 connection.execute(
-                    "INSERT INTO result_chunk (number, place, content) VALUES (%s, %s, %s)",
-                    (number, size - len(chunk), chunk),
+                    "INSERT INTO result_chunk (number, place, content) VALUES (%s, %s, %s)", (number, size, chunk)
                 )
-            connection.execute("UPDATE retained_result SET size = %s WHERE number = %s", (size, number))
+                size += len(chunk)
+            if stored is not None:
+                size = stored.size
+                listed = connection.execute("DELETE FROM result_object WHERE name = %s", (stored.name,)).rowcount
+                if not listed:
+                    reason = "the upload took too long"
+                    raise StoreError(f"the bucket of results cannot be used ({reason})", reason)
+            connection.execute(
+                "UPDATE retained_result SET size = %s, object = %s WHERE number = %s",
+                (size, None if stored is None else stored.name, number),
+            )
             self._free_space(connection, but=number)
         return size
 
+    def _limited(self, chunks: Iterator[bytes]) -> Iterator[bytes]:
+        """Raises ResultSizeError once there are more bytes than all results may have together."""
+        size = 0
+        for chunk in chunks:
+            size += len(chunk)
+            if size > self.max_bytes:
+                raise ResultSizeError
+            yield chunk
+
     def read(self, principal: str, handle: str, _now: float) -> tuple[str, bytes]:
         with self._transaction() as connection:
-            number, file = self._find(connection, principal, handle)
-            return file.extension, _read(connection, number, 0, file.size)
+            row = self._find(connection, principal, handle)
+            content = None if row.object else _read(connection, row.number, 0, row.file.size)
+        return row.file.extension, self._object(row, 0, row.file.size) if content is None else content
 
     def read_piece(self, principal: str, handle: str, offset: int, size: int, _now: float) -> bytes:
         with self._transaction() as connection:
-            number, _ = self._find(connection, principal, handle)
-            return _read(connection, number, offset, size)
+            row = self._find(connection, principal, handle)
+            content = None if row.object else _read(connection, row.number, offset, size)
+        return self._object(row, offset, size) if content is None else content
+
+    def _object(self, row: FoundResult, offset: int, size: int) -> bytes:
+        if self._bucket is None:
+            reason = "results_bucket is not set, but a result is in a bucket"
+            raise StoreError(f"the bucket of results cannot be used ({reason})", reason)
+        return self._bucket.read(row.object or "", offset, min(size, row.file.size - offset))
 
     def find(self, principal: str, handle: str, _now: float) -> ResultFile:
         with self._transaction() as connection:
-            return self._find(connection, principal, handle)[1]
+            return self._find(connection, principal, handle).file
 
     def newest(self, principal: str, limit: int, _now: float) -> list[tuple[str, ResultFile]]:
         with self._transaction() as connection:
@@ -101,6 +187,24 @@ class PostgresResults:
         while more:
             with self._transaction() as connection:
                 more = self._delete_expired(connection)
+        more = self._bucket is not None
+        while more:
+            more = self._delete_objects()
+
+    def _delete_objects(self) -> bool:
+        """Deletes a slice of the listed objects; returns whether there may be more."""
+        if self._bucket is None:
+            return False
+        with self._transaction() as connection:
+            due = connection.execute(
+                f"SELECT name FROM result_object WHERE due_at <= {_CLOCK} ORDER BY due_at LIMIT %s "  # noqa: S608 - our own names
+                "FOR UPDATE SKIP LOCKED",
+                (_SLICE,),
+            ).fetchall()
+            names = [name for (name,) in due]
+            self._bucket.delete(names)
+            connection.execute("DELETE FROM result_object WHERE name = ANY(%s)", (names,))
+        return len(names) >= _SLICE
 
     def close(self) -> None:
         if self._connection is not None:
@@ -135,18 +239,18 @@ class PostgresResults:
             _delete(connection, [found[0]])
             excess -= found[1]
 
-    def _find(self, connection: Connection, principal: str, handle: str) -> tuple[int, ResultFile]:
+    def _find(self, connection: Connection, principal: str, handle: str) -> FoundResult:
         row = connection.execute(
-            f"SELECT number, extension, size, at, deleted_at IS NOT NULL OR at + %s < {_CLOCK} "  # noqa: S608 - our own names
+            f"SELECT number, object, extension, size, at, deleted_at IS NOT NULL OR at + %s < {_CLOCK} "  # noqa: S608 - our own names
             "FROM retained_result WHERE principal = %s AND handle = %s",
             (self.ttl_s, _key(principal), _key(handle)),
         ).fetchone()
         if row is None:
             raise ResultUnknownError
-        number, extension, size, at, deleted = row
+        number, name, extension, size, at, deleted = row
         if deleted:
             raise ResultDeletedError
-        return number, ResultFile(extension, size, at)
+        return FoundResult(number, name, ResultFile(extension, size, at))
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[Connection]:
@@ -165,14 +269,20 @@ class PostgresResults:
 
 
 def open_postgres_results(
-    address: str, *, node_name: str, lost_after_s: float, ttl_s: float, max_bytes: int
+    address: str,
+    *,
+    node_name: str,
+    lost_after_s: float,
+    ttl_s: float,
+    max_bytes: int,
+    bucket: BucketPort | None = None,
 ) -> PostgresResults:
     """Returns the retained results of a database. It is connected to with the first of them."""
 
     def connect() -> Connection:
         return connect_to_postgres(address, name=f"toold {node_name} results", lost_after_s=lost_after_s)
 
-    return PostgresResults(connect, ttl_s=ttl_s, max_bytes=max_bytes)
+    return PostgresResults(connect, ttl_s=ttl_s, max_bytes=max_bytes, bucket=bucket)
 
 
 def _key(text: str) -> bytes:
@@ -209,11 +319,24 @@ def _read(connection: Connection, number: int, offset: int, size: int) -> bytes:
     return b"".join(content for (content,) in rows)
 
 
+def _list_objects(connection: Connection, names: list[str], delay_s: float) -> None:
+    """Lists objects that are to be deleted after a delay."""
+    for name in names:
+        connection.execute(
+            f"INSERT INTO result_object (name, due_at) VALUES (%s, {_CLOCK} + %s)",  # noqa: S608 - our own names
+            (name, delay_s),
+        )
+
+
 def _delete(connection: Connection, numbers: list[int]) -> None:
     """Deletes the content of results; their handles stay known."""
     if numbers:
         connection.execute("DELETE FROM result_chunk WHERE number = ANY(%s)", (numbers,))
+        objects = connection.execute(
+            "SELECT object FROM retained_result WHERE number = ANY(%s) AND object IS NOT NULL", (numbers,)
+        ).fetchall()
+        _list_objects(connection, [name for (name,) in objects], READING_S)
         connection.execute(
-            f"UPDATE retained_result SET size = 0, deleted_at = {_CLOCK} WHERE number = ANY(%s)",  # noqa: S608 - our own names
+            f"UPDATE retained_result SET size = 0, object = NULL, deleted_at = {_CLOCK} WHERE number = ANY(%s)",  # noqa: S608 - our own names
             (numbers,),
         )

@@ -37,6 +37,11 @@ def test_a_node_that_listens_everywhere_names_its_address(settings_with: Any, ho
         ("LEASE_S", "0.5", "1"),
         ("LEASE_S", "301", "300"),
         ("CLUSTER_SECRET", "short", "16 printable"),
+        ("WORKERS", "0", "1 or more"),
+        ("WORKERS", "65", "64"),
+        ("RESULTS_BUCKET", "https://bucket", "s3://bucket/prefix"),
+        ("RESULTS_BUCKET", "s3://", "s3://bucket/prefix"),
+        ("RESULTS_BUCKET", "s3://key:secret@bucket", "no keys"),
     ],
 )
 def test_wrong_values_are_refused(settings_with: Any, setting: str, value: str, allowed: str) -> None:
@@ -64,3 +69,10 @@ def test_the_secret_is_read_from_a_file(settings_with: Any, tmp_path: Path) -> N
         peer_secret(settings)
     file.write_text(f"{SECRET}\n")
     assert peer_secret(settings).get_secret_value() == SECRET
+
+
+@pytest.mark.parametrize(("setting", "value"), [("WORKERS", "2"), ("RESULTS_BUCKET", "s3://bucket")])
+def test_what_needs_the_shared_database_is_refused_without_it(settings_with: Any, setting: str, value: str) -> None:
+    """The message names both settings."""
+    with pytest.raises(SettingsError, match=f"{setting.lower()}.*needs store"):
+        settings_with(**{f"TOOLD_{setting}": value})
