@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from markupsafe import Markup, escape
 
+from ..protocol.error_codes import ERROR_CLASSES, ErrorCode
 from ..protocol.terminal_text import one_line, terminal_safe
 from .form_arguments import child_name
 
@@ -101,6 +102,13 @@ def code_spans(text: object) -> Markup:
     )
 
 
+def meaning(code: str) -> str:
+    """What an error's code means, as a sentence; the code if it is unknown."""
+    if code not in set(ErrorCode):
+        return code
+    return (ERROR_CLASSES[ErrorCode(code)].__doc__ or code).splitlines()[0]
+
+
 def block(text: object) -> str:
     """A text of several lines, without control and direction characters; the middle of a long text is omitted."""
     shown = str(text)
@@ -131,6 +139,7 @@ FILTERS: Final[dict[str, Callable[..., Any]]] = {
     "sentence": sentence,
     "prose": prose,
     "code_spans": code_spans,
+    "meaning": meaning,
     "block": block,
     "as_json": as_json,
     "as_form_json": as_form_json,

@@ -39,7 +39,11 @@ async def _work(process: Process, label: str, seed: int) -> None:
 
 async def _long_call(process: Process, label: str) -> None:
     async with MCPWebSocketClient(process.url, token=process.token, session_id=label) as client:
-        await client.call_tool("sim_effect", {"text": "report", "delay_ms": SECONDS * 2_000})
+        items = [
+            {"text": f"part {number}", "delay_ms": delay} for number, delay in enumerate((500, 3_000, *[600_000] * 3))
+        ]
+        arguments = {"tool_name": "sim_effect", "items": items, "options": {"concurrency": 2}}
+        await client.call("execute_batch", arguments, timeout=SECONDS * 10)
 
 
 async def main(file: Path) -> None:
@@ -55,6 +59,7 @@ async def main(file: Path) -> None:
                 running_chromium(program, directory) as browser,
                 browser.page(f"http://127.0.0.1:{process.http_port}", width=WIDTH) as page,
             ):
+                await page.send("Emulation.setScrollbarsHidden", hidden=True)
                 await page.sign_in(process.token)
                 work = [
                     asyncio.create_task(_work(process, label, seed))

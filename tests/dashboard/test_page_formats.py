@@ -51,6 +51,12 @@ def test_a_description_begins_with_its_sentence() -> None:
     assert page_formats.sentence("Does\nthis. And that.") == "Does this"
 
 
+def test_codes_have_a_meaning() -> None:
+    """Each code is explained; an unknown one, such as that of a newer version, stays as it is."""
+    assert page_formats.meaning("TOOL_NOT_FOUND") == "No tool has this name."
+    assert page_formats.meaning("NEWER_CODE") == "NEWER_CODE"
+
+
 def test_the_lines_of_a_diff() -> None:
     """Each line has its kind, without the sign; a gap between parts has no text."""
     diff = "@@ -1 +1 @@\n-old\n+new\n same"

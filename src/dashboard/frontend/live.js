@@ -88,7 +88,7 @@ export class LivePage {
     const last = this.seconds.at(-1);
     if (last === undefined) return;
     document.getElementById("rate").textContent = `${number.format(last[1])}/s`;
-    document.getElementById("latency").textContent = last[3] === null ? "" : `${number.format(last[3])} / ${number.format(last[4])} ms`;
+    document.getElementById("latency").textContent = last[3] === null ? "" : `${number.format(last[3])} / ${number.format(last[4])}`;
   }
 
   async lost() {

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import msgspec
 
-from ....dashboard.page_formats import count, duration, line, money, size, when
+from ....dashboard.page_formats import count, duration, line, meaning, money, size, when
 from ....protocol.error_codes import ERROR_CLASSES, ErrorCode
 from ....store import CallRow
 
@@ -73,10 +73,8 @@ def timeline(tree: Sequence[CallRow], call: CallRow) -> list[dict[str, Any]]:
 
 def _explained(outcome: str) -> dict[str, str]:
     """What an error's code means, and what to do about it; empty for ``ok`` and unknown codes."""
-    if outcome not in set(ErrorCode):
-        return {"meaning": "" if outcome == "ok" else outcome, "advice": ""}
-    error = ERROR_CLASSES[ErrorCode(outcome)]
-    return {"meaning": (error.__doc__ or "").splitlines()[0], "advice": error.advice}
+    advice = ERROR_CLASSES[ErrorCode(outcome)].advice if outcome in set(ErrorCode) else ""
+    return {"meaning": "" if outcome == "ok" else meaning(outcome), "advice": advice}
 
 
 def _facts(call: CallRow) -> list[tuple[str, Any]]:
