@@ -13,6 +13,8 @@ from .status_command import cell, duration, when
 from .terminal_output import say, say_json
 
 RUNNING: Final[Row] = ("SESSION", "PRINCIPAL", "TOOL", "STATE", "AGE", "LEFT", "ID", "PROGRESS")
+NODE: Final[Row] = ("NODE",)
+"""The first column of running calls if several nodes share a database."""
 ENDED: Final[Row] = ("SESSION", "PRINCIPAL", "TOOL", "OUTCOME", "LATENCY", "WHEN", "ID")
 
 Call = Mapping[str, Any]
@@ -42,10 +44,16 @@ def command(as_json: bool, recent: int) -> None:
     if as_json:
         say_json(msgspec.json.encode(calls))
         return
-    if calls["running"]:
-        print_table(RUNNING, running_rows(calls["running"]), title="Running", shrink="PROGRESS")
+    running, nodes = calls["running"], "unanswered" in calls
+    if running:
+        rows = running_rows(running)
+        if nodes:
+            rows = [(cell(call.get("node")), *row) for row, (*_, call) in zip(rows, by_session(running), strict=True)]
+        print_table((*NODE, *RUNNING) if nodes else RUNNING, rows, title="Running", shrink="PROGRESS")
     else:
         say("No call is running.")
+    for node in calls.get("unanswered", ()):
+        say(f"The node {cell(node)} has not answered; its calls are not shown.")
     if calls["recent"]:
         say("")
         print_table(ENDED, ended_rows(calls["recent"]), title="Ended", shrink="SESSION")

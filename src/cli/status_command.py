@@ -69,7 +69,7 @@ _USAGE: Final = ("Usage by day (UTC)", ("DAY", "GROUP", "COMPLETIONS", "TOKENS I
 def sections(status: Mapping[str, Any]) -> list[Section]:
     """Title, headers and rows of each table. Fields that a daemon of another version omits give empty tables."""
     return [
-        ("Nodes", ("NODE", "STATE", "CONNECTIONS", "CALLS", "VERSION"), _nodes(status.get("nodes"))),
+        ("Nodes", ("NODE", "STATE", "CONNECTIONS", "CALLS", "VERSION", "PROBLEMS"), _nodes(status.get("nodes"))),
         ("Limits", ("LIMIT", "IN USE", "MAX", "WAITING"), _limits(status.get("limits"))),
         ("Providers", ("PROVIDER", "STATE", "TRANSPORT"), _providers(status.get("providers"))),
         ("Sources", ("SOURCE", "STATE", "TOOLS"), _sources(status.get("sources"))),
@@ -98,9 +98,15 @@ def _nodes(nodes: object) -> Sequence[Row]:
             f"{cell(row.get('name'))}{' (this one)' if row.get('this') else ''}",
             cell(row.get("state")),
             *(cell(row.get(figure)) for figure in ("connections", "calls", "version")),
+            "does not answer" if row.get("answers") is False else _problems_of(row),
         )
         for row in rows
     ]
+
+
+def _problems_of(node: Mapping[str, Any]) -> str:
+    problems = _sequence(node.get("problems"))
+    return cell(len(problems)) if problems else "none"
 
 
 def _limits(limits: object) -> Sequence[Row]:

@@ -3,7 +3,7 @@
 import asyncio
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -397,4 +397,8 @@ class Daemon:
             rows_unsent=lambda: self.sender.backlog if self.sender else 0,
             spans=self.traces,
             hooks=lambda: self.call_hooks.counts,
+            nodes=None if self.store.cluster is None else self._nodes_by_state,
         )
+
+    def _nodes_by_state(self) -> Mapping[str, int]:
+        return {} if self.cluster is None else self.cluster.membership.by_state

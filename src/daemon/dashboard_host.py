@@ -76,7 +76,7 @@ def open_dashboard(
     router, view, activity = parts.router, parts.view, parts.recorder.activity
     actions = ActionAudit(view.store.audit)
     ports = DashboardPorts(
-        calls=CallData(router, view, actions),
+        calls=CallData(router, view, actions, None if parts.cluster is None else parts.cluster.peers),
         router=router,
         cost=CostData(view, router),
         agents=AgentData(router, lambda: parts.agents.agents, parts.agents.records),

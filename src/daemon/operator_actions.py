@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 import structlog
@@ -21,24 +21,13 @@ from .config.settings_report import settings_report
 from .dispatch import Router
 from .hosted_registries import HostedRegistries
 from .observability import status_report
+from .observability.peer_calls import PeerView
 from .sign_in_host import SignInHost
 
 SHOWN_IDS = 5
 """The maximum number of ids in the error for an ambiguous id."""
 
 _log = structlog.get_logger(__name__)
-
-
-class PeerRequests(Protocol):
-    """The running calls of other nodes that share the database."""
-
-    async def running_calls(self) -> list[dict[str, Any]]:
-        """Returns their rows, each with its ``node``."""
-        ...
-
-    async def cancel(self, node: None, principal: None, call_id: str) -> bool:
-        """Cancels a call at the node that runs it."""
-        ...
 
 
 class OperatorActions:
@@ -57,7 +46,7 @@ class OperatorActions:
         settings: Callable[[], Settings],
         problems: Callable[[], Sequence[str]],
         sign_in_link: Callable[[], str | None],
-        peers: PeerRequests | None = None,
+        peers: PeerView | None = None,
     ) -> None:
         """``peers``: the other nodes. ``published`` returns once the catalog has all changes that sources have made.
         ``settings`` returns the settings in effect, ``problems`` what ``toold status`` lists."""
@@ -74,21 +63,25 @@ class OperatorActions:
         self._peers = peers
 
     async def calls(self, recent: int) -> dict[str, Any]:
-        """``running`` calls, oldest first, then paused ones; and the ``recent`` ended calls, newest first.
+        """``running`` calls, oldest first, then paused ones; and the ``recent`` ended calls, newest first. In a cluster
+        those of all nodes, with their ``node``; ``unanswered``: the nodes that have not answered.
 
         Raises:
             ServiceUnavailableError: the database cannot be read.
         """
         now = time.monotonic()
         running = [status_report.running_row(call, now) for call in self._router.calls]
+        unanswered: dict[str, Any] = {}
         if self._peers is not None:
-            running += await self._peers.running_calls()
+            peers = await self._peers.running_calls()
+            running = [{**row, "node": self._peers.own_name} for row in running] + list(peers.running)
+            unanswered["unanswered"] = peers.unanswered
         running += [_paused_row(call) for call in await self._router.paused.paused_calls(None)]
         try:
             ended = [status_report.ended_row(row) for row in await self._store.audit.recent(recent)] if recent else []
         except StoreError as error:
             raise ServiceUnavailableError(str(error)) from None
-        return {"running": running, "recent": ended}
+        return {"running": running, "recent": ended, **unanswered}
 
     async def cancel(self, id_or_prefix: str) -> dict[str, Any]:
         """Cancel a running or paused call by its id, a unique prefix of it, or the part after the id's dash.
@@ -103,14 +96,20 @@ class OperatorActions:
         now = time.monotonic()
         running = {call.id: status_report.running_row(call, now) for call in self._router.calls}
         matches = matching(id_or_prefix, running)
+        unanswered: Sequence[str] = ()
         if not matches and self._peers is not None:
-            running = {row["id"]: row for row in await self._peers.running_calls()}
+            peers = await self._peers.running_calls()
+            running = {row["id"]: row for row in peers.running}
             matches = matching(id_or_prefix, running)
+            unanswered = peers.unanswered
         if not matches:  # a running call can be cancelled even if the database cannot be read
             running = {call.call_id: _paused_row(call) for call in await self._router.paused.paused_calls(None)}
             matches = matching(id_or_prefix, running)
         if not matches:
-            raise NotFoundError(f"No running call {id_or_prefix[:80]!r}; it may have ended. `toold calls` lists them.")
+            silent = f" These nodes have not answered: {', '.join(unanswered)}." if unanswered else ""
+            raise NotFoundError(
+                f"No running call {id_or_prefix[:80]!r}; it may have ended. `toold calls` lists them.{silent}"
+            )
         if len(matches) > 1:
             shown = ", ".join(matches[:SHOWN_IDS]) + (", …" if len(matches) > SHOWN_IDS else "")
             raise InvalidArgumentsError(

@@ -69,6 +69,16 @@ def test_running_and_ended_calls_are_two_tables(run: Run, operated: Operated) ->
     assert printed[6].endswith(" 0a1b-2")
 
 
+def test_calls_of_several_nodes_name_them(run: Run, operated: Operated) -> None:
+    """And the nodes that have not answered."""
+    rows = [running(node="b"), running(id="c-1", node="a", session_id="other")]
+    operated.answers["GET /operator/calls"] = (200, {"running": rows, "recent": [], "unanswered": ["c"]})
+    printed = lines(run("calls").stdout)
+    assert printed[1].startswith("NODE SESSION")
+    assert [line.split()[0] for line in printed[2:4]] == ["b", "a"]
+    assert printed[-1] == "The node c has not answered; its calls are not shown."
+
+
 def test_no_running_call_is_reported(run: Run, operated: Operated) -> None:
     """A sentence says so, instead of an empty table."""
     operated.answers["GET /operator/calls"] = (200, {"running": [], "recent": []})

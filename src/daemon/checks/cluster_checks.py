@@ -1,14 +1,19 @@
 """The doctor's checks of a database that several nodes share, and of these nodes."""
 
 import asyncio
+import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
+
+import httpx
+import msgspec
 
 from ...protocol.daemon_address import DaemonAddress
 from ...store import NodeRow, StoreError
 from ...version import __version__
 from ..cluster.cluster_node import peer_secret
 from ..cluster.configuration_digests import details_of, differing, digests
+from ..cluster.peer_client import ANSWER_S, PeerSilentError, ask_peer
 from ..cluster.peer_key import PeerKey
 from ..cluster.shared_files import shared_files
 from ..config.setting_sources import SettingsError
@@ -22,8 +27,8 @@ SLOW_ROUND_TRIP_S: Final = 0.02
 """A journalled call waits for two commits."""
 MAX_CLOCK_SKEW_S: Final = 5.0
 """Leases are by the database's clock alone; times in audit rows and the expiry of tokens are by the nodes' clocks."""
-NODE_CONNECTIONS: Final = 6
-"""What one node opens: the writer's connection, and those for reads."""
+NODE_CONNECTIONS: Final = 9
+"""What one node opens: the writer's connection, and those for reads, for limits, and for notifications."""
 _SHOWN: Final = 5
 
 
@@ -40,7 +45,8 @@ async def shared_database(settings: Settings, running: DaemonAddress | None) -> 
     except StoreError as error:
         message, _, remedy = str(error).partition("; ")
         return [CheckResult("store", "fail", message, remedy or "see docs/cluster.md")]
-    own = digests(settings, shared_files(settings), PeerKey(secret.get_secret_value()).digest)
+    key = PeerKey(secret.get_secret_value())
+    own = digests(settings, shared_files(settings), key.digest)
     name = settings.machine_name
     return [
         CheckResult("store", "ok", f"PostgreSQL {found.version} at {found.place}, schema {found.schema.version}"),
@@ -51,7 +57,66 @@ async def shared_database(settings: Settings, running: DaemonAddress | None) -> 
         clock(found),
         node_name(name, found.nodes, is_running=running is not None),
         *node_settings(own, found.nodes),
+        *await running_nodes(found.nodes, key, clock_ahead_s=found.clock_ahead_s),
     ]
+
+
+async def running_nodes(nodes: Sequence[NodeRow], key: PeerKey, *, clock_ahead_s: float) -> list[CheckResult]:
+    """Asks each node how it is, all at the same time and for 3 s at most. ``clock_ahead_s``: how far the database's
+    clock is ahead of this machine's.
+    """
+    async with httpx.AsyncClient(timeout=ANSWER_S, trust_env=False) as http:
+        return await asyncio.gather(
+            *(_running_node(http, key, node, clock_ahead_s) for node in nodes if node.state != "dead")
+        )
+
+
+async def _running_node(http: httpx.AsyncClient, key: PeerKey, node: NodeRow, ahead_s: float) -> CheckResult:
+    asked = time.time()
+    try:
+        answer = msgspec.json.decode(await ask_peer(http, key, node, "/summary", {}), type=NodeSummary)
+    except PeerSilentError as error:
+        return silent_node(node, str(error))
+    except msgspec.DecodeError:
+        return CheckResult(f"node {node.name}", "ok", "it answers; its version is another one")
+    return answering_node(node, answer, clock_off_s=answer.at - (asked + time.time()) / 2 - ahead_s)
+
+
+def silent_node(node: NodeRow, reason: str) -> CheckResult:
+    """A node whose lease lasts, and that does not answer."""
+    return CheckResult(
+        f"node {node.name}",
+        "fail",
+        f"it is {node.state} and does not answer ({reason}): calls, status and relays of sessions fail there",
+        "check peer_host and the ports of that node, that its process is not stopped, and cluster_secret",
+    )
+
+
+def answering_node(node: NodeRow, answer: "NodeSummary", *, clock_off_s: float) -> CheckResult:
+    """What a node says about itself; ``clock_off_s``: how far its clock is ahead of the database's."""
+    shown = f"{node.state}, {answer.connections} connections, {answer.calls} calls"
+    if answer.problems:
+        listed = "; ".join(answer.problems[:_SHOWN]) + ("; …" if len(answer.problems) > _SHOWN else "")
+        return CheckResult(f"node {node.name}", "warn", f"{shown}; problems: {listed}", "see the log of that node")
+    if abs(clock_off_s) > MAX_CLOCK_SKEW_S:
+        direction = "ahead of" if clock_off_s > 0 else "behind"
+        return CheckResult(
+            f"node {node.name}",
+            "warn",
+            f"{shown}; its clock is {abs(clock_off_s):.0f} s {direction} the database's",
+            "synchronise the clocks (NTP)",
+        )
+    return CheckResult(f"node {node.name}", "ok", f"{shown}, no problems")
+
+
+class NodeSummary(msgspec.Struct):
+    """What a node answers at ``/peer/summary``."""
+
+    connections: int
+    calls: int
+    problems: list[str]
+    at: float
+    """Unix time in seconds, by its clock."""
 
 
 def _inspect(address: str) -> "PostgresInspection":

@@ -10,13 +10,14 @@ import msgspec
 import structlog
 from pydantic import SecretStr
 
+from ...protocol.tool_call import LOCAL
 from ...store import ClusterPort, StoreError
 from ...version import __version__
 from ..config.setting_sources import SettingsError
 from ..config.setting_types import MIN_TOKEN_CHARS, USABLE_TOKEN
 from ..config.settings import Settings
 from ..dispatch import Budget, PrincipalLimits, Router
-from ..observability.daemon_view import DaemonProblem
+from ..observability.daemon_view import DaemonProblem, LiveDaemonView
 from .admissions import ClusterAdmissions
 from .configuration_digests import NodeDetails, details_of, differing, digests
 from .membership import Membership
@@ -133,8 +134,11 @@ class ClusterNode:
         return problems
 
     async def rows(self) -> list[dict[str, Any]]:
-        """The nodes that are not dead, for ``status``, with their ``connections`` and ``calls`` if they answer."""
+        """The nodes that are not dead, for ``status``: whether they have answered, and if so their ``connections``,
+        ``calls`` and ``problems``.
+        """
         own, summaries = self.membership.epoch, await self.peers.summaries()
+        summaries[own] = self.service.summary()
         return [
             {
                 "name": node.name,
@@ -143,7 +147,9 @@ class ClusterNode:
                 "this": node.epoch == own,
                 "lease_left_s": round(node.left_s, 1),
                 "version": details_of(node).version or None,
-                **(self.service.summary() if node.epoch == own else summaries.get(node.epoch, {})),
+                "answers": node.epoch in summaries,
+                "problems": [],
+                **{key: value for key, value in summaries.get(node.epoch, {}).items() if key != "at"},
             }
             for node in self.membership.nodes
             if node.state != "dead"
@@ -162,6 +168,9 @@ class _Daemon(Protocol):
     @property
     def connections(self) -> int: ...
 
+    @property
+    def view(self) -> LiveDaemonView: ...
+
 
 def open_cluster(
     store: ClusterPort | None, settings: Settings, name: str, daemon: Callable[[], _Daemon]
@@ -173,7 +182,9 @@ def open_cluster(
     """
     if store is None:
         return None
-    service = PeerService(lambda: daemon().router, lambda: daemon().connections)
+    service = PeerService(
+        lambda: daemon().router, lambda: daemon().connections, lambda: daemon().view.health(LOCAL)["problems"]
+    )
 
     def budgets() -> Iterable[Budget]:
         return (*daemon().principal_limits.budgets, *daemon().router.agent_budgets.all)

@@ -48,6 +48,11 @@ class Membership:
         """The other nodes that are not dead."""
         return [node for node in self.nodes if node.state != "dead" and node.epoch != self.epoch]
 
+    @property
+    def by_state(self) -> dict[str, int]:
+        """The number of nodes that are live or draining."""
+        return {state: sum(node.state == state for node in self.nodes) for state in ("live", "draining")}
+
     def peer(self, epoch: str) -> NodeRow | None:
         """The other node of this epoch, if it is not dead."""
         return next((node for node in self.peers if node.epoch == epoch), None)

@@ -59,7 +59,7 @@ def peer_app(operations: PeerOperations, key: PeerKey, epoch: str) -> ASGIApp:
     """Returns the app below ``/peer``. It admits requests that are signed for this process."""
 
     async def calls(_: bytes) -> Any:
-        return {"running": operations.running_calls()}
+        return {"running": operations.running_calls(), "connections": operations.summary()["connections"]}
 
     async def find(body: bytes) -> Any:
         query = msgspec.json.decode(body, type=_CallQuery)

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -12,13 +13,16 @@ import structlog
 from ...protocol.tool_call import Principal
 from ...store import NodeRow, StoreError
 from ...tools import CallInfo
+from ..observability.peer_calls import PeerActivity
 from .membership import Membership
 from .node_address import address_of, is_refused
 from .peer_api import PEER_PATH
 from .peer_key import PEER_HEADER, PeerKey
 
-_TIMEOUT_S: Final = 3.0
+ANSWER_S: Final = 3.0
 """A node answers within milliseconds. A node that is stopped delays the answer of the others by at most this time."""
+RECENT_S: Final = 1.0
+"""The age of what pages of the dashboard show, which are rendered four times a second."""
 
 _log = structlog.get_logger("toold.cluster")
 
@@ -30,10 +34,15 @@ class PeerClient:
         self._membership = membership
         self._key = key
         self._cancelling: set[asyncio.Task[Any]] = set()
-        self._http = httpx.AsyncClient(timeout=_TIMEOUT_S, trust_env=False)
+        self._http = httpx.AsyncClient(timeout=ANSWER_S, trust_env=False)
+        self._recent = PeerActivity()
+        self._ask_at = 0.0  # when the other nodes are asked for their calls again
+        self._asking: asyncio.Task[None] | None = None
 
     async def close(self) -> None:
         """Closes the connections to the other nodes."""
+        if self._asking is not None:
+            self._asking.cancel()
         await self._http.aclose()
 
     async def find_call(self, node: NodeRow | None, principal: Principal, call_id: str) -> CallInfo | None:
@@ -58,12 +67,32 @@ class PeerClient:
         self._cancelling.add(task)
         task.add_done_callback(self._cancelling.discard)
 
-    async def running_calls(self) -> list[dict[str, Any]]:
-        """Returns the rows of the calls that run at the other nodes, each with its ``node``."""
-        rows = []
-        for node, answer in await self._ask_all("/calls", {}, self._membership.peers):
-            rows += [{**row, "node": node.name} for row in msgspec.json.decode(answer)["running"]]
-        return rows
+    @property
+    def own_name(self) -> str:
+        return next((node.name for node in self._membership.nodes if node.epoch == self._membership.epoch), "")
+
+    async def running_calls(self) -> PeerActivity:
+        """Implements ``PeerView.running_calls``."""
+        peers = self._membership.peers
+        rows, connections, answered = [], 0, set()
+        for node, answer in await self._ask_all("/calls", {}, peers):
+            found = msgspec.json.decode(answer)
+            rows += [{**row, "node": node.name} for row in found["running"]]
+            connections += found.get("connections", 0)
+            answered.add(node.epoch)
+        return PeerActivity(rows, connections, [node.name for node in peers if node.epoch not in answered])
+
+    def recent_calls(self) -> PeerActivity:
+        """Implements ``PeerView.recent_calls``."""
+        if self._asking is None and time.monotonic() >= self._ask_at:
+            self._asking = asyncio.create_task(self._refresh(), name="calls of other nodes")
+        return self._recent
+
+    async def _refresh(self) -> None:
+        try:
+            self._recent = await self.running_calls()
+        finally:
+            self._ask_at, self._asking = time.monotonic() + RECENT_S, None
 
     async def summaries(self) -> dict[str, dict[str, Any]]:
         """Returns the figures of the other nodes that answer, by their epochs."""
@@ -91,21 +120,42 @@ class PeerClient:
             await self._membership.bury(node, "unreachable")
 
     async def _ask(self, node: NodeRow, path: str, query: Mapping[str, Any]) -> bytes | None:
-        address = address_of(node)
-        if address is None:
-            return None
-        body = msgspec.json.encode(query)
-        signature = self._key.sign(node.epoch, PEER_HEADER, path, body.decode())
         try:
-            answer = await self._http.post(
-                f"{address.http.rstrip('/')}{PEER_PATH}{path}", content=body, headers={PEER_HEADER: signature}
-            )
-        except httpx.HTTPError as error:
-            _log.warning("a node does not answer", node=node.name, reason=type(error).__name__)
-            if is_refused(error):
+            return await ask_peer(self._http, self._key, node, path, query)
+        except PeerSilentError as error:
+            _log.warning("a node does not answer", node=node.name, reason=str(error))
+            if error.is_refused:
                 await self._bury(node)
             return None
-        if answer.status_code != 200:
-            _log.warning("a node refuses a request", node=node.name, status=answer.status_code)
-            return None
-        return answer.content
+
+
+class PeerSilentError(Exception):
+    """A node has not answered a request; the message says why. ``is_refused``: nothing listens at its address."""
+
+    def __init__(self, message: str, *, is_refused: bool = False) -> None:
+        super().__init__(message)
+        self.is_refused = is_refused
+
+
+async def ask_peer(http: httpx.AsyncClient, key: PeerKey, node: NodeRow, path: str, query: Mapping[str, Any]) -> bytes:
+    """Returns what a node answers to a signed request below ``/peer``.
+
+    Raises:
+        PeerSilentError: it does not answer, or refuses the request.
+    """
+    address = address_of(node)
+    if address is None:
+        raise PeerSilentError("it has announced no address")
+    body = msgspec.json.encode(query)
+    signature = key.sign(node.epoch, PEER_HEADER, path, body.decode())
+    try:
+        answer = await http.post(
+            f"{address.http.rstrip('/')}{PEER_PATH}{path}", content=body, headers={PEER_HEADER: signature}
+        )
+    except httpx.HTTPError as error:
+        raise PeerSilentError(type(error).__name__, is_refused=is_refused(error)) from None
+    if answer.status_code == 403:
+        raise PeerSilentError("it refuses the request: cluster_secret differs")
+    if answer.status_code != 200:
+        raise PeerSilentError(f"it refuses the request with HTTP {answer.status_code}")
+    return answer.content

@@ -14,10 +14,13 @@ from ..observability import status_report
 class PeerService:
     """Implements ``PeerOperations`` with the router."""
 
-    def __init__(self, router: Callable[[], Router], connections: Callable[[], int]) -> None:
+    def __init__(
+        self, router: Callable[[], Router], connections: Callable[[], int], problems: Callable[[], Sequence[str]]
+    ) -> None:
         self._router = router
         self._connections = connections
         self.cancel_request: Callable[[str | int, str, str], bool] = lambda *_: False
+        self._problems = problems
 
     def running_calls(self) -> Sequence[dict[str, Any]]:
         now = time.monotonic()
@@ -38,4 +41,9 @@ class PeerService:
             return False
 
     def summary(self) -> dict[str, Any]:
-        return {"connections": self._connections(), "calls": self._router().accepted}
+        return {
+            "connections": self._connections(),
+            "calls": self._router().accepted,
+            "problems": list(self._problems()),
+            "at": time.time(),
+        }

@@ -10,6 +10,7 @@ from ...store import CallFilter, CallPage, CallRow, StoreError, Sums
 from ..dispatch import Router, RunningCall
 from ..observability import status_report
 from ..observability.daemon_view import LiveDaemonView
+from ..observability.peer_calls import PeerActivity, PeerView
 from ..transports.dashboard import Viewer
 from .action_audit import ActionAudit
 
@@ -20,7 +21,11 @@ SHOWN_RUNNING: Final = 100
 class CallData:
     """Reads the running calls, the audit trail and the limits; cancels calls."""
 
-    def __init__(self, router: Router, view: LiveDaemonView, actions: ActionAudit) -> None:
+    def __init__(
+        self, router: Router, view: LiveDaemonView, actions: ActionAudit, peers: PeerView | None = None
+    ) -> None:
+        """``peers``: the other nodes, if several share the database."""
+        self._peers = peers
         self._router = router
         self._view = view
         self._actions = actions
@@ -28,14 +33,19 @@ class CallData:
 
     def now(self, sees: str | None) -> dict[str, Any]:
         now = time.monotonic()
-        calls = self._calls(sees)
+        calls, peers = self._calls(sees), PeerActivity() if self._peers is None else self._peers.recent_calls()
+        elsewhere = [_with_depth(row) for row in peers.running if sees is None or row["principal"] == sees]
+        rows = [self._row(call, now) for call in _in_families(calls)[:SHOWN_RUNNING]]
         limits = status_report.limits(self._router, self._view.limiters)
         principal = Principal(sees or "", operator=sees is None)
         return {
-            "running": [_row(call, now) for call in _in_families(calls)[:SHOWN_RUNNING]],
-            "running_total": len(calls),
-            "waiting": sum(call.public_state == "waiting" for call in calls),
-            "connections": self._view.connections() if sees is None else None,
+            "running": [*rows, *elsewhere][:SHOWN_RUNNING],
+            "running_total": len(calls) + len(elsewhere),
+            "waiting": sum(call.public_state == "waiting" for call in calls)
+            + sum(row["state"] == "waiting" for row in elsewhere),
+            "connections": self._view.connections() + peers.connections if sees is None else None,
+            "several_nodes": self._peers is not None,
+            "unanswered": peers.unanswered,
             "spent": self._view.budget.state()["spent"] if sees is None else None,
             "limits": [
                 {"name": "all calls", **limits["running"]},
@@ -46,7 +56,13 @@ class CallData:
 
     def running(self, call_id: str, sees: str | None) -> dict[str, Any] | None:
         now = time.monotonic()
-        return next((_row(call, now) for call in self._calls(sees) if call.id == call_id), None)
+        own = next((self._row(call, now) for call in self._calls(sees) if call.id == call_id), None)
+        if own is not None or self._peers is None:
+            return own
+        rows = self._peers.recent_calls().running
+        return next(
+            (_with_depth(row) for row in rows if row["id"] == call_id and sees in {None, row["principal"]}), None
+        )
 
     async def search(self, wanted: CallFilter, before: int | None, limit: int) -> CallPage:
         try:
@@ -80,15 +96,25 @@ class CallData:
             NotFoundError: it does not run, or is another principal's.
         """
         with self._actions.recorded(viewer, "cancel", call_id=call_id):
-            if self.running(call_id, viewer.sees) is None or not await self._router.cancel_by_operator(call_id):
+            running = self.running(call_id, viewer.sees)
+            if running is None or not (
+                await self._router.cancel_by_operator(call_id) or await self._cancel_elsewhere(call_id)
+            ):
                 raise NotFoundError("This call is not running; it may have ended.")
+
+    async def _cancel_elsewhere(self, call_id: str) -> bool:
+        return self._peers is not None and await self._peers.cancel(None, None, call_id)
+
+    def _row(self, call: RunningCall, now: float) -> dict[str, Any]:
+        row = _with_depth(status_report.running_row(call, now))
+        return row if self._peers is None else {**row, "node": self._peers.own_name}
 
     def _calls(self, sees: str | None) -> list[RunningCall]:
         return [call for call in self._router.calls if sees is None or call.session.principal.name == sees]
 
 
-def _row(call: RunningCall, now: float) -> dict[str, Any]:
-    return {**status_report.running_row(call, now), "depth": call.id.count("/")}
+def _with_depth(row: dict[str, Any]) -> dict[str, Any]:
+    return {**row, "depth": row["id"].count("/")}
 
 
 def _in_families(calls: list[RunningCall]) -> list[RunningCall]:

@@ -111,6 +111,7 @@ class DaemonData:
             "report": report,
             "checks": checks,
             "audit": status.get("audit"),
+            "nodes": status.get("nodes", ()),
             "disk": usage,
             "limits": status_report.limits(self._router, view.limiters),
             "versions": {

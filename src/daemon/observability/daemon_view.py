@@ -240,7 +240,7 @@ class LiveDaemonView:
             "provider_budgets": self.provider_budgets.states(),
         }
         if self.cluster is not None:
-            shown["nodes"] = await self.cluster.rows()
+            shown["nodes"] = [_node_row(row, operator=principal.operator) for row in await self.cluster.rows()]
         if self.agent_registry.settings is not None:
             shown["registry"] = status_report.registry_report(self.agent_registry, operator=principal.operator)
         if principal.operator:
@@ -279,3 +279,8 @@ def _free_bytes(database: Path) -> int | None:
         return shutil.disk_usage(database.parent).free
     except OSError:
         return None
+
+
+def _node_row(row: dict[str, Any], *, operator: bool) -> dict[str, Any]:
+    """A node for ``status``: what is wrong with it only for operators."""
+    return row if operator else {key: value for key, value in row.items() if key != "problems"}

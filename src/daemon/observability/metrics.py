@@ -83,6 +83,8 @@ class MetricGauges:
     """None if no traces are recorded."""
     hooks: Callable[[], Mapping[tuple[str, Any], HookCount]] = field(default=dict, kw_only=True)
     """By hook and event."""
+    nodes: Callable[[], Mapping[str, int]] | None = field(default=None, kw_only=True)
+    """Of a cluster, as this node sees it: state → nodes."""
 
 
 class Metrics:
@@ -287,6 +289,11 @@ class _Scraped(Collector):
 
     def collect(self) -> Iterable[Metric]:
         yield InfoMetricFamily("toold", "The daemon.", value={"version": __version__})
+        if self._gauges.nodes is not None:
+            nodes = GaugeMetricFamily("toold_nodes", "Nodes of the cluster, as this one sees it.", labels=["state"])
+            for state, number in self._gauges.nodes().items():
+                nodes.add_metric([state], number)
+            yield nodes
         in_use = GaugeMetricFamily("toold_permits_in_use", "Permits in use.", labels=["limit"])
         bound = GaugeMetricFamily("toold_permits_limit", "Permits in total.", labels=["limit"])
         waiting = GaugeMetricFamily("toold_permits_waiting", "Calls waiting for a permit.", labels=["limit"])

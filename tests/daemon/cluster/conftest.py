@@ -1,5 +1,6 @@
 """Nodes of a cluster in the test's process, and a client that speaks frames."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
@@ -7,6 +8,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import httpx
 import pytest
 from tests.daemon.app_requests import NO_SDKS
 from toold.daemon import lifecycle
@@ -104,3 +106,33 @@ def node_of(daemon: Daemon) -> MemoryNode:
     assert daemon.cluster is not None
     assert isinstance(daemon.cluster.store, MemoryNode)
     return daemon.cluster.store
+
+
+Greet = Callable[..., Awaitable[FrameClient]]
+FOREVER_MS = 600_000
+
+
+@pytest.fixture
+async def nodes(start_node: StartNode) -> tuple[Daemon, Daemon]:
+    """Two nodes that know each other."""
+    pair = await start_node("a"), await start_node("b")
+    for node in pair:
+        assert node.cluster is not None
+        await node.cluster.membership.look()
+    return pair
+
+
+@pytest.fixture
+async def http() -> AsyncIterator[httpx.AsyncClient]:
+    async with httpx.AsyncClient(headers={"Authorization": f"Bearer {TOKEN}"}, trust_env=False, timeout=30) as client:
+        yield client
+
+
+async def running_call(daemon: Daemon, greet: Greet) -> tuple[FrameClient, str]:
+    """A client whose call runs at this node until it is cancelled, and the id of the call."""
+    client = await greet(daemon)
+    await client.send("call_tool", request_id="1", name="echo", arguments={"text": "hi", "delay_ms": FOREVER_MS})
+    async with asyncio.timeout(30):
+        while not (calls := list(daemon.router.calls)):
+            await asyncio.sleep(0.01)
+    return client, calls[0].id

@@ -1,7 +1,6 @@
 """What a node learns from the other nodes, and does there: calls, cancels, settings, HTTP requests about sessions."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import httpx
@@ -10,36 +9,7 @@ from toold.daemon.app import Daemon
 from toold.daemon.cluster.peer_key import PEER_HEADER, PeerKey
 from toold.protocol.tool_call import LOCAL, stored_principal
 
-from .conftest import TOKEN, FrameClient, StartNode, node_of
-
-Greet = Callable[..., Awaitable[FrameClient]]
-FOREVER_MS = 600_000
-
-
-@pytest.fixture
-async def nodes(start_node: StartNode) -> tuple[Daemon, Daemon]:
-    """Two nodes that know each other."""
-    pair = await start_node("a"), await start_node("b")
-    for node in pair:
-        assert node.cluster is not None
-        await node.cluster.membership.look()
-    return pair
-
-
-@pytest.fixture
-async def http() -> AsyncIterator[httpx.AsyncClient]:
-    async with httpx.AsyncClient(headers={"Authorization": f"Bearer {TOKEN}"}, trust_env=False, timeout=30) as client:
-        yield client
-
-
-async def running(daemon: Daemon, greet: Greet) -> tuple[FrameClient, str]:
-    """A client whose call runs at this node until it is cancelled, and the id of the call."""
-    client = await greet(daemon)
-    await client.send("call_tool", request_id="1", name="echo", arguments={"text": "hi", "delay_ms": FOREVER_MS})
-    async with asyncio.timeout(30):
-        while not (calls := list(daemon.router.calls)):
-            await asyncio.sleep(0.01)
-    return client, calls[0].id
+from .conftest import Greet, StartNode, node_of, running_call
 
 
 async def test_the_operator_sees_and_cancels_calls_of_all_nodes(
@@ -47,7 +17,7 @@ async def test_the_operator_sees_and_cancels_calls_of_all_nodes(
 ) -> None:
     """``toold calls`` lists the calls of each node with its name; ``toold cancel`` ends one at another node."""
     first, second = nodes
-    client, call_id = await running(first, greet)
+    client, call_id = await running_call(first, greet)
     operator = f"{second.address().http_url}operator"
     (row,) = (await http.get(f"{operator}/calls")).json()["running"]
     assert (row["id"], row["node"], row["tool"]) == (call_id, "a", "echo")
@@ -60,7 +30,7 @@ async def test_a_principal_finds_and_cancels_its_call_at_another_node(
 ) -> None:
     """``call_status`` and ``cancel_call`` ask the node that the id names."""
     first, second = nodes
-    client, call_id = await running(first, greet)
+    client, call_id = await running_call(first, greet)
     other = await greet(second)
     status = await other.call("1", "call_status", call_id=call_id)
     assert (status["structured"]["state"], status["structured"]["tool"]) == ("running", "echo")
@@ -73,7 +43,7 @@ async def test_a_principal_finds_and_cancels_its_call_at_another_node(
 async def test_a_call_of_another_principal_is_unknown(nodes: tuple[Daemon, Daemon], greet: Greet) -> None:
     """The other node answers for the principal that asks."""
     first, second = nodes
-    _, call_id = await running(first, greet)
+    _, call_id = await running_call(first, greet)
     assert second.cluster is not None
     mine = await second.cluster.peers.find_call(None, LOCAL, call_id)
     stranger = stored_principal("stranger")
@@ -142,13 +112,16 @@ async def test_peer_paths_need_a_signature(
     for each in wrong:
         assert (await http.post(url, content="{}", headers={PEER_HEADER: each})).status_code == 403
     right = key.sign("a0", PEER_HEADER, "/calls", "{}")
-    assert (await http.post(url, content="{}", headers={PEER_HEADER: right})).json() == {"running": []}
+    assert (await http.post(url, content="{}", headers={PEER_HEADER: right})).json() == {
+        "running": [],
+        "connections": 0,
+    }
 
 
 async def test_status_lists_the_nodes(nodes: tuple[Daemon, Daemon], greet: Greet) -> None:
     """Each node with its state, its connections and its calls; a node that does not answer without these."""
     first, second = nodes
-    await running(first, greet)
+    await running_call(first, greet)
     client = await greet(second)
     rows: dict[str, Any] = {row["name"]: row for row in (await client.call("1", "status"))["structured"]["nodes"]}
     assert (rows["a"]["state"], rows["a"]["calls"], rows["a"]["connections"], rows["a"]["this"]) == (

@@ -1,0 +1,110 @@
+"""What the operator sees of all nodes at any of them: calls, states, problems; and which node has not answered."""
+
+import asyncio
+import socket
+from collections.abc import Iterator
+
+import httpx
+import pytest
+from tests.daemon.transports.dashboard.conftest import browser_of
+from toold.daemon.app import Daemon
+from toold.daemon.checks.cluster_checks import MAX_CLOCK_SKEW_S, running_nodes
+from toold.daemon.cluster import peer_client
+from toold.daemon.cluster.peer_key import PeerKey
+
+from .conftest import Greet, StartNode, node_of, running_call
+
+Pair = tuple[Daemon, Daemon]
+KEY = PeerKey("a-secret-of-all-nodes")
+
+
+@pytest.fixture
+def silent_port(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
+    """A port that accepts connections and never answers, as one of a process that is stopped. Nodes that start after
+    it wait only shortly.
+    """
+    monkeypatch.setattr(peer_client, "ANSWER_S", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield server.getsockname()[1]
+
+
+async def make_silent(node: Daemon, port: int, *, seen_by: Daemon) -> None:
+    """Lets ``node`` have the address of a port that does not answer, as ``seen_by`` has it."""
+    node_of(node).address = node_of(node).address.replace(str(node.http.port), str(port))
+    assert seen_by.cluster is not None
+    await seen_by.cluster.membership.look()
+
+
+async def test_the_dashboard_shows_and_cancels_calls_of_all_nodes(nodes: Pair, greet: Greet) -> None:
+    """The live page names the node of each call; the page of a call and its cancel work for any node's."""
+    first, second = nodes
+    client, call_id = await running_call(first, greet)
+    _, own_id = await running_call(second, greet)
+    async with browser_of(second) as browser, asyncio.timeout(60):
+        while f"call-{call_id}" not in (page := await browser.page("/ui/now")):
+            await asyncio.sleep(0.01)
+        assert f"call-{own_id}" in page
+        assert [f"<td>{name}</td>" in page for name in "ab"] == [True, True]
+        assert "Running for" in await browser.page(f"/ui/calls/{call_id}")
+        await browser.act(f"/ui/calls/{call_id}/cancel")
+        assert (await client.answer())["error"]["code"] == "CANCELLED"
+
+
+async def test_the_health_page_lists_the_nodes(silent_port: int, start_node: StartNode) -> None:
+    """With the problems of each, and those that do not answer."""
+    first, second = await start_node("a", TOOLD_MAX_RUNNING="7"), await start_node("b")
+    for node in (first, second):
+        assert node.cluster is not None
+        await node.cluster.membership.look()
+    async with browser_of(second) as browser:
+        page = await browser.page("/ui/health")
+        assert "Table: nodes" in page
+        assert "node b has other values of: audit.key, max_running" in page  # as node a reports it
+        await make_silent(first, silent_port, seen_by=second)
+        assert "does not answer" in await browser.page("/ui/health")
+
+
+async def test_views_name_the_nodes_that_do_not_answer(
+    silent_port: int, nodes: Pair, greet: Greet, http: httpx.AsyncClient
+) -> None:
+    """The calls of the others are shown all the same."""
+    first, second = nodes
+    await make_silent(first, silent_port, seen_by=second)
+    _, call_id = await running_call(second, greet)
+    operator = f"{second.address().http_url}operator"
+    calls = (await http.get(f"{operator}/calls")).json()
+    assert ([row["id"] for row in calls["running"]], calls["unanswered"]) == ([call_id], ["a"])
+    refused = await http.post(f"{operator}/calls/a0-77/cancel")
+    assert (refused.status_code, "have not answered: a." in refused.text) == (404, True)
+    client = await greet(second)
+    rows = {row["name"]: row for row in (await client.call("1", "status"))["structured"]["nodes"]}
+    assert [rows[name]["answers"] for name in "ab"] == [False, True]
+    async with browser_of(second) as browser, asyncio.timeout(60):
+        while "The node a does not answer" not in await browser.page("/ui/now"):
+            await asyncio.sleep(0.01)
+
+
+async def test_metrics_are_those_of_one_node(nodes: Pair, greet: Greet, http: httpx.AsyncClient) -> None:
+    """With the number of nodes as it sees them."""
+    await running_call(nodes[0], greet)
+    pages = [(await http.get(f"{node.address().http_url}metrics")).text for node in nodes]
+    assert [f"toold_calls_running {number}.0" in page for number, page in zip((1, 0), pages, strict=True)] == [True] * 2
+    assert all('toold_nodes{state="live"} 2.0' in page for page in pages)
+
+
+async def test_the_doctor_asks_each_node(start_node: StartNode) -> None:
+    """For its problems and its clock; a node that does not answer, or has another secret, fails."""
+    first, second = await start_node("a"), await start_node("b")
+    rows = [node_of(node).row for node in (first, second)]
+    checks = await running_nodes(rows, KEY, clock_ahead_s=0.0)
+    assert [(check.name, check.status) for check in checks] == [("node a", "ok"), ("node b", "warn")]
+    assert checks[0].message == "live, 0 connections, 0 calls, no problems"
+    assert "problems: node a has other values of: audit.key" in checks[1].message
+    (late,) = await running_nodes(rows[:1], KEY, clock_ahead_s=MAX_CLOCK_SKEW_S + 3600)
+    assert (late.status, "s behind the database's" in late.message) == ("warn", True)
+    (stranger,) = await running_nodes(rows[:1], PeerKey("another-secret-of-nodes"), clock_ahead_s=0.0)
+    assert (stranger.status, "cluster_secret differs" in stranger.message) == ("fail", True)
+    node_of(first).address = node_of(first).address.replace(str(first.http.port), "1")
+    silent, answering = await running_nodes([node_of(first).row, rows[1]], KEY, clock_ahead_s=0.0)
+    assert (silent.name, silent.status, "does not answer" in silent.message) == ("node a", "fail", True)
+    assert answering.status == "warn"
