@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
@@ -91,9 +90,6 @@ def bind_arguments(tool: Tool, arguments: dict[str, Any], *, strict: bool = Fals
     if isinstance(model, JsonSchema):
         model.check_at_once(tool.name, arguments)
         return arguments
-    if not tool.bound and len(arguments) <= tool.max_fields:
-        with suppress(ValidationError):  # ``_bind_model`` says what is wrong, or accepts what is right in JSON
-            return model.__pydantic_validator__.validate_python(arguments)  # type: ignore[no-any-return]
     try:
         return _bind_model(tool, model, arguments)
     except InvalidArgumentsError:
@@ -128,7 +124,8 @@ def _bind_model(tool: Tool, model: type[BaseModel], arguments: dict[str, Any]) -
         arguments = _bounded(tool, arguments)
     arguments = {**arguments, **tool.bound} if tool.bound else arguments
     try:
-        return model.model_validate(arguments)
+        # As `model_validate` does, which is one more call.
+        return model.__pydantic_validator__.validate_python(arguments)  # type: ignore[no-any-return]
     except ValidationError as error:
         in_python = error
     if in_python.error_count() > _MAX_ERRORS:
