@@ -1,5 +1,5 @@
 # `make run` starts the daemon, `make test` checks everything; both install missing packages first.
-.PHONY: run test test-fast test-browser screenshot test-peers test-live setup docs demo baseline baseline-aa bench profile bench-mcp bench-peers bench-growth bench-audit bench-vendors bench-agents bench-cluster bench-tokens bench-search bench-knowledge bench-code programs chaos chaos-agents chaos-cluster conformance conformance-a2a conformance-a2a-old ui chart soak fuzz lock check format clean
+.PHONY: run test test-fast test-browser screenshot test-peers test-live setup docs demo baseline baseline-aa bench profile bench-mcp bench-peers bench-growth bench-audit bench-vendors bench-agents bench-cluster bench-tokens bench-search bench-knowledge bench-code bench-bad-input programs chaos chaos-agents chaos-cluster conformance conformance-a2a conformance-a2a-old ui chart soak fuzz lock check format clean
 .DEFAULT_GOAL := help
 BIN := .venv/bin
 # The tests start hundreds of Python processes: without cached bytecode each compiles all of toold again.
@@ -152,6 +152,9 @@ bench-knowledge: .venv/.dev ## how often a search in a collection finds the righ
 
 bench-code: .venv/.dev ## a task as single calls and as one program: time, round trips, bytes
 	@$(BIN)/python -m benchmarks.code_mode
+
+bench-bad-input: .venv/.dev ## the longest turn of the event loop while a client sends a bad message of 20 MiB
+	@$(BIN)/python -m benchmarks.bad_input
 
 programs: .venv/.dev ## the share of model-written programs that the sandbox runs unchanged
 	@$(BIN)/python -m pytest -q -n0 -s tests/sandbox/test_programs.py
