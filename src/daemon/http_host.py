@@ -161,6 +161,7 @@ class HttpHost:
             health=lambda: parts.view.health(None),
             agent_health=self._agent_health,
             metrics=parts.metrics,
+            metrics_of_all=None if parts.cluster is None else parts.cluster.metrics,
             mcp=self.mcp,
             sse=self.sse,
             openai=openai_server(router, intake, parts.view, origins, authenticator),

@@ -18,6 +18,8 @@ from ..config.setting_types import MIN_TOKEN_CHARS, USABLE_TOKEN
 from ..config.settings import Settings
 from ..dispatch import Budget, PrincipalLimits, Router
 from ..observability.daemon_view import DaemonProblem, LiveDaemonView
+from ..observability.merged_metrics import merged_metrics
+from ..observability.metrics import Metrics
 from .admissions import ClusterAdmissions
 from .configuration_digests import NodeDetails, details_of, differing, digests
 from .membership import Membership
@@ -133,6 +135,11 @@ class ClusterNode:
                 )
         return problems
 
+    async def metrics(self) -> bytes:
+        """The metrics of all nodes, each sample with the label ``node``."""
+        pages, unanswered = await self.peers.metrics()
+        return merged_metrics({self.peers.own_name: self.service.metrics(), **pages}, unanswered).encode()
+
     async def rows(self) -> list[dict[str, Any]]:
         """The nodes that are not dead, for ``status``: whether they have answered, and if so their ``connections``,
         ``calls`` and ``problems``.
@@ -171,6 +178,9 @@ class _Daemon(Protocol):
     @property
     def view(self) -> LiveDaemonView: ...
 
+    @property
+    def metrics(self) -> Metrics: ...
+
 
 def open_cluster(
     store: ClusterPort | None, settings: Settings, name: str, daemon: Callable[[], _Daemon]
@@ -183,7 +193,10 @@ def open_cluster(
     if store is None:
         return None
     service = PeerService(
-        lambda: daemon().router, lambda: daemon().connections, lambda: daemon().view.health(LOCAL)["problems"]
+        lambda: daemon().router,
+        lambda: daemon().connections,
+        lambda: daemon().view.health(LOCAL)["problems"],
+        lambda: daemon().metrics.render(),  # noqa: PLW0108 - the daemon is made later
     )
 
     def budgets() -> Iterable[Budget]:

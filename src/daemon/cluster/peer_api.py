@@ -39,6 +39,10 @@ class PeerOperations(Protocol):
         """Cancels the request of an MCP client. Returns whether it runs here."""
         ...
 
+    def metrics(self) -> str:
+        """Returns the page of metrics of this node."""
+        ...
+
     def summary(self) -> dict[str, Any]:
         """Returns the figures of this node for ``status``."""
         ...
@@ -73,9 +77,6 @@ def peer_app(operations: PeerOperations, key: PeerKey, epoch: str) -> ASGIApp:
         query = msgspec.json.decode(body, type=_RequestQuery)
         return {"cancelled": operations.cancel_request(query.request_id, query.label, query.principal)}
 
-    async def summary(_: bytes) -> Any:
-        return operations.summary()
-
     def endpoint(answer: Callable[[bytes], Awaitable[Any]]) -> Callable[[Request], Awaitable[Response]]:
         async def serve(request: Request) -> Response:
             body = await _signed_body(request, key, epoch)
@@ -89,9 +90,24 @@ def peer_app(operations: PeerOperations, key: PeerKey, epoch: str) -> ASGIApp:
 
         return serve
 
-    routes = {"/calls": calls, "/calls/find": find, "/calls/cancel": cancel, "/summary": summary}
+    routes = {
+        "/calls": calls,
+        "/calls/find": find,
+        "/calls/cancel": cancel,
+        "/summary": _plain(operations.summary),
+        "/metrics": _plain(lambda: {"page": operations.metrics()}),
+    }
     routes["/requests/cancel"] = cancel_request
     return Starlette(routes=[Route(path, endpoint(each), methods=["POST"]) for path, each in routes.items()])
+
+
+def _plain(read: Callable[[], Any]) -> Callable[[bytes], Awaitable[Any]]:
+    """The answer to a request without content."""
+
+    async def answer(_: bytes) -> Any:
+        return read()
+
+    return answer
 
 
 _MAX_BODY_BYTES: Final = 16 * 1024

@@ -94,6 +94,13 @@ class PeerClient:
         finally:
             self._ask_at, self._asking = time.monotonic() + RECENT_S, None
 
+    async def metrics(self) -> tuple[dict[str, str], list[str]]:
+        """Returns the pages of metrics of the other nodes that answer, by their names, and the names of the others."""
+        peers = self._membership.peers
+        answers = await self._ask_all("/metrics", {}, peers)
+        pages = {node.name: str(msgspec.json.decode(answer)["page"]) for node, answer in answers}
+        return pages, [node.name for node in peers if node.name not in pages]
+
     async def summaries(self) -> dict[str, dict[str, Any]]:
         """Returns the figures of the other nodes that answer, by their epochs."""
         answers = await self._ask_all("/summary", {}, self._membership.peers)

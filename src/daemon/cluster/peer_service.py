@@ -15,12 +15,17 @@ class PeerService:
     """Implements ``PeerOperations`` with the router."""
 
     def __init__(
-        self, router: Callable[[], Router], connections: Callable[[], int], problems: Callable[[], Sequence[str]]
+        self,
+        router: Callable[[], Router],
+        connections: Callable[[], int],
+        problems: Callable[[], Sequence[str]],
+        metrics: Callable[[], bytes],
     ) -> None:
         self._router = router
         self._connections = connections
         self.cancel_request: Callable[[str | int, str, str], bool] = lambda *_: False
         self._problems = problems
+        self._metrics = metrics
 
     def running_calls(self) -> Sequence[dict[str, Any]]:
         now = time.monotonic()
@@ -39,6 +44,9 @@ class PeerService:
             return await self._router().lookup.cancel_here(stored_principal(principal), call_id)
         except SessionHeldError:
             return False
+
+    def metrics(self) -> str:
+        return self._metrics().decode()
 
     def summary(self) -> dict[str, Any]:
         return {

@@ -42,6 +42,7 @@ def side_app(
     health: Health,
     agent_health: AgentHealth,
     metrics: Callable[[], bytes],
+    metrics_of_all: Callable[[], Awaitable[bytes]] | None = None,
     mcp: ASGIApp,
     sse: ASGIApp,
     openai: ASGIApp,
@@ -71,7 +72,7 @@ def side_app(
             Route("/healthz", _alive),
             Route("/readyz", _readiness(health)),
             Route("/health", _agent_health(agent_health)),
-            Route("/metrics", _metrics(metrics)),
+            Route("/metrics", _metrics(metrics, metrics_of_all)),
             Route(WELL_KNOWN, _resource(resource)),
             Route(f"{WELL_KNOWN}/{{path:path}}", _resource(resource)),
             *sign_ins,
@@ -191,8 +192,12 @@ def _agent_health(health: AgentHealth) -> Callable[[Request], Any]:
     return agent_health
 
 
-def _metrics(render: Callable[[], bytes]) -> Callable[[Request], Any]:
-    async def metrics(_: Request) -> Response:
+def _metrics(
+    render: Callable[[], bytes], render_all: Callable[[], Awaitable[bytes]] | None
+) -> Callable[[Request], Any]:
+    async def metrics(request: Request) -> Response:
+        if render_all is not None and request.query_params.get("nodes") == "all":
+            return Response(await render_all(), media_type=CONTENT_TYPE)
         return Response(render(), media_type=CONTENT_TYPE)
 
     return metrics

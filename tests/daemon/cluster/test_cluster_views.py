@@ -6,11 +6,13 @@ from collections.abc import Iterator
 
 import httpx
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 from tests.daemon.transports.dashboard.conftest import browser_of
 from toold.daemon.app import Daemon
 from toold.daemon.checks.cluster_checks import MAX_CLOCK_SKEW_S, running_nodes
 from toold.daemon.cluster import peer_client
 from toold.daemon.cluster.peer_key import PeerKey
+from toold.daemon.observability.merged_metrics import merged_metrics
 
 from .conftest import Greet, StartNode, node_of, running_call
 
@@ -84,12 +86,37 @@ async def test_views_name_the_nodes_that_do_not_answer(
             await asyncio.sleep(0.01)
 
 
-async def test_metrics_are_those_of_one_node(nodes: Pair, greet: Greet, http: httpx.AsyncClient) -> None:
-    """With the number of nodes as it sees them."""
+async def test_metrics_are_those_of_one_node_or_of_all(nodes: Pair, greet: Greet, http: httpx.AsyncClient) -> None:
+    """With the number of nodes as it sees them. Of all nodes, each sample has the label of its node."""
     await running_call(nodes[0], greet)
     pages = [(await http.get(f"{node.address().http_url}metrics")).text for node in nodes]
     assert [f"toold_calls_running {number}.0" in page for number, page in zip((1, 0), pages, strict=True)] == [True] * 2
     assert all('toold_nodes{state="live"} 2.0' in page for page in pages)
+    page = (await http.get(f"{nodes[1].address().http_url}metrics", params={"nodes": "all"})).text
+    samples = {
+        (sample.labels["node"], sample.value)
+        for family in text_string_to_metric_families(page)
+        for sample in family.samples
+        if sample.name == "toold_calls_running"
+    }
+    assert samples == {("a", 1.0), ("b", 0.0)}
+
+
+def test_merged_metrics_keep_families_and_labels() -> None:
+    """Each family has its comments once, as the format demands; names and values of labels stay as they are."""
+    page = '# HELP x_total Of.\n# TYPE x_total counter\nx_total{of="a } b"} 1.0\n# TYPE y gauge\ny 2e-05\n'
+    merged = merged_metrics({'a"': page, "b": page}, ["c"])
+    assert merged.count("# TYPE x_total counter") == merged.count("# TYPE y gauge") == 1
+    found = {
+        (sample.name, *sample.labels.values(), sample.value)
+        for family in text_string_to_metric_families(merged)
+        for sample in family.samples
+    }
+    assert found == {
+        *(("toold_node_answered", node, answered) for node, answered in (('a"', 1.0), ("b", 1.0), ("c", 0.0))),
+        *(("x_total", node, "a } b", 1.0) for node in ('a"', "b")),
+        *(("y", node, 2e-05) for node in ('a"', "b")),
+    }
 
 
 async def test_the_doctor_asks_each_node(start_node: StartNode) -> None:
