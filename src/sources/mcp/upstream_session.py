@@ -284,7 +284,8 @@ class UpstreamSession:
 
     def _read(self, result: Mapping[str, Any]) -> UpstreamResult:
         content = result.get("content", [])
-        if not isinstance(content, list) or not all(isinstance(block, dict) for block in content):
+        is_list = isinstance(content, list) and all(isinstance(block, dict) for block in content)
+        if not is_list or (not content and "task" in result):  # a task that was not asked for
             raise self._invalid_answer()
         is_failed = result.get("isError", False) is not False
         return UpstreamResult(content, result.get("structuredContent"), is_failed, _meta_of(result))
