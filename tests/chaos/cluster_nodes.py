@@ -287,5 +287,5 @@ async def start_nodes(
     for node in nodes[1:]:
         shutil.copy(nodes[0].daemon.state / "tokens.json", node.daemon.state)
     for node in nodes:
-        await node.daemon.start()
+        await node.start()
     return nodes, token

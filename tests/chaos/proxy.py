@@ -91,6 +91,12 @@ class Proxy:
             if passage.blocked:
                 passage.cut()
 
+    def cut_to(self, port: int) -> None:
+        """Cut all connections to a port, as a balancer with health checks does."""
+        for passage in self._passages:
+            if passage.port == port:
+                passage.cut()
+
     def _begin(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.create_task(self._serve(reader, writer))
         self._tasks.add(task)
@@ -138,6 +144,7 @@ class _Passage:
         self._plan = plan
         self._client = client
         self._daemon = daemon
+        self.port: int = daemon[1].get_extra_info("peername")[1]
         self._passed = 0
         self._struck = False
         # Cleared during a stall.

@@ -1,7 +1,8 @@
 """``python -m tests.chaos.takeover``: how long a client of a cluster gets no answer when the node of its session ends.
 
 Three nodes with the default lease, one client of the library with its own times, and a balancer that skips closed
-ports. The client calls without pause; each fault hits the node that holds its session.
+ports, and nodes that do not answer at ``/readyz``, whose connections it cuts. The client calls without pause; each
+fault hits the node that holds its session.
 """
 
 import argparse
@@ -20,6 +21,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
+import httpx
 from toold.client import MCPWebSocketClient
 from toold.protocol.error_codes import CallError
 
@@ -27,7 +29,10 @@ from .cluster_nodes import FENCED, Node, database, start_nodes
 from .daemon import DaemonError
 from .project import ProjectError
 from .proxy import Plan, Proxy
+from .run import end_all
 
+_CHECK_S: Final = 1.0
+"""The interval of the balancer's health checks, and the time for an answer; two missing answers take a node out."""
 _SETTLE_S: Final = 3.0
 """Between a fault and the next one, after the node runs again."""
 
@@ -64,12 +69,15 @@ async def measure(directory: Path, fault: str, times: int, lease_s: float) -> li
         nodes, token = await start_nodes(stack, directory, server, {"TOOLD_LEASE_S": str(lease_s)})
         plan = Plan("none", 0, False, 0)
         connected = [time.monotonic()]
+        down = set[int]()
 
         def upstream() -> list[int]:
             connected.append(time.monotonic())
-            return [node.daemon.port for node in nodes]
+            return [node.daemon.port for node in nodes if node.daemon.port not in down]
 
         balancer = await stack.enter_async_context(Proxy(upstream, lambda _: plan))
+        checks = [asyncio.create_task(_check(node, balancer, down)) for node in nodes]
+        stack.push_async_callback(end_all, checks)
         client = MCPWebSocketClient("127.0.0.1", balancer.port, token)
         await client.connect()
         stack.push_async_callback(client.disconnect)
@@ -93,10 +101,28 @@ async def measure(directory: Path, fault: str, times: int, lease_s: float) -> li
                 holder.daemon.signal(signal.SIGCONT)
                 await holder.daemon.ended()
                 assert holder.daemon.exit_code == FENCED
-            await holder.daemon.start()
+            await holder.start()
             await asyncio.sleep(_SETTLE_S)
         calling.cancel()
     return gaps
+
+
+async def _check(node: Node, balancer: Proxy, down: set[int]) -> None:
+    """Checks a node until cancelled; ``down`` has the ports of those that do not answer."""
+    url, port, missing = f"http://127.0.0.1:{node.daemon.http_port}/readyz", node.daemon.port, 0
+    async with httpx.AsyncClient(trust_env=False, timeout=_CHECK_S) as http:
+        while True:
+            try:
+                ready = (await http.get(url)).status_code == 200
+            except httpx.HTTPError:
+                ready = False
+            missing = 0 if ready else missing + 1
+            if ready:
+                down.discard(port)
+            elif missing == 2:
+                down.add(port)
+                balancer.cut_to(port)
+            await asyncio.sleep(_CHECK_S)
 
 
 async def _call(client: MCPWebSocketClient, answers: list[float]) -> None:

@@ -22,7 +22,7 @@ from websockets.http11 import Request
 from ...protocol.error_codes import ServiceUnavailableError
 from ...protocol.frames import CLOSE_RESTART
 from ...protocol.user_credential import USER_HEADER
-from ...store import NodeRow, SessionHeldError, StoreError
+from ...store import NodeRow, SessionHeldError, StoreError, Suspicion
 from ..transports.large_frames import LARGE_BYTES
 from ..transports.peer_connection import BinaryMessage, PeerConnection
 from .membership import Membership
@@ -31,6 +31,9 @@ from .peer_key import RELAYED_HEADER, PeerKey
 
 ANSWER_S: Final = 3.0
 """How long a hello waits for the holder of its session. Then the connection closes with 1012: the client reconnects."""
+LEASE_END_S: Final = 7.0
+"""How long a hello waits for the end of the lease of a holder that does not answer, to take its sessions over. The
+client waits for 10 s, and would pause longer and longer between attempts."""
 _AGAIN_S: Final = 0.1
 """The time between two claims of a session whose holder is stopping."""
 _CLOSE_S: Final = 1.0
@@ -121,7 +124,8 @@ class SessionRelay:
         Raises:
             ServiceUnavailableError: its holder does not answer at present; or this connection is relayed already.
         """
-        is_relayed, give_up = self.is_relayed(request), time.monotonic() + ANSWER_S
+        is_relayed, began = self.is_relayed(request), time.monotonic()
+        give_up = began + ANSWER_S
         if not self.may_answer():
             message = "This node has lost contact with the database; reconnect in a moment."
             raise ServiceUnavailableError(message, executed="no")
@@ -129,21 +133,26 @@ class SessionRelay:
             try:
                 return await open_session()
             except SessionHeldError as held:
-                holder = held.holder
+                holder, lease_end = held.holder, time.monotonic() + held.holder.left_s
             if is_relayed:
                 raise _held_elsewhere()
+            if holder.left_s < 0 and await self._is_dead(holder, "none"):
+                continue
             reached = await self._reach(holder, hello, request, max(_AGAIN_S, give_up - time.monotonic()))
             if isinstance(reached, RelayedSession):
                 return reached
-            if reached == "refused" and await self._is_dead(holder):
+            if reached == "refused" and await self._is_dead(holder, "unreachable"):
                 continue
-            if reached == "silent" or time.monotonic() > give_up:
+            if reached == "silent" and lease_end < began + LEASE_END_S:
+                await asyncio.sleep(max(0.0, lease_end - time.monotonic()) + _AGAIN_S)
+            elif reached == "silent" or time.monotonic() > give_up:
                 raise _held_elsewhere()
-            await asyncio.sleep(_AGAIN_S)
+            else:
+                await asyncio.sleep(_AGAIN_S)
 
-    async def _is_dead(self, holder: NodeRow) -> bool:
+    async def _is_dead(self, holder: NodeRow, suspicion: Suspicion) -> bool:
         try:
-            return await self._membership.bury(holder, "unreachable")
+            return await self._membership.bury(holder, suspicion)
         except StoreError as error:
             raise ServiceUnavailableError(
                 f"Sessions cannot be read at present ({error.reason}); try again later.", executed="no"

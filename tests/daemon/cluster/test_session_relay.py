@@ -130,6 +130,23 @@ async def test_a_silent_holder_makes_the_client_come_back(nodes: tuple[Daemon, D
     assert node_of(first).state == "live"
 
 
+async def test_a_hello_waits_for_the_end_of_a_silent_holders_lease(nodes: tuple[Daemon, Daemon], greet: Greet) -> None:
+    """If it ends soon, the session is taken over within the same hello."""
+    first, second = nodes
+    client = await greet(first)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        node_of(first).address = node_of(first).address.replace(str(first.websocket.port), str(port))
+        node_of(first).left_s = 2.0
+        taking = asyncio.create_task(greet(second, resume=resume(client)))
+        connection, _ = await asyncio.to_thread(silent.accept)
+        with connection:
+            node_of(first).left_s = -0.1
+            taken = await taking
+    assert taken.ack["server"]["epoch"] == "b0"
+    assert node_of(first).state == "dead"
+
+
 async def test_a_relay_is_not_relayed_again(nodes: tuple[Daemon, Daemon], greet: Greet) -> None:
     """A node that gets a relayed hello for a session of a third one refuses it with 1012."""
     first, second = nodes
