@@ -138,7 +138,7 @@ async def test_a_hello_waits_for_the_end_of_a_silent_holders_lease(nodes: tuple[
         port = silent.getsockname()[1]
         node_of(first).address = node_of(first).address.replace(str(first.websocket.port), str(port))
         node_of(first).left_s = 2.0
-        taking = asyncio.create_task(greet(second, resume=resume(client)))
+        taking: asyncio.Future[FrameClient] = asyncio.ensure_future(greet(second, resume=resume(client)))
         connection, _ = await asyncio.to_thread(silent.accept)
         with connection:
             node_of(first).left_s = -0.1
