@@ -66,7 +66,7 @@ async def main(file: Path) -> None:
                     for seed, label in enumerate(("editor", "nightly-review", "agent-docs"))
                 ]
                 await asyncio.sleep(SECONDS * 0.8)
-                work.append(asyncio.create_task(_long_call(process, "nightly-report")))
+                work.append(asyncio.create_task(_long_call(process, "reports")))
                 await asyncio.sleep(SECONDS * 0.2)
                 await page.shows("sim_effect", "#live tbody")
                 file.write_bytes(await page.picture())

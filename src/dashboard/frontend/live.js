@@ -28,7 +28,7 @@ function chart(element, series) {
     legend: { show: false },
     cursor: { drag: { x: false, y: false } },
     scales: { x: { range: (_, __, last) => lastMinutes(last || Date.now() / 1000) }, y: { range: (_, low, high) => [0, Math.max(1, high * 1.15)] } },
-    axes: [{ ...axis, size: pixels * 2, space: pixels * 6, incrs: [60, 120, 300], values: (_, splits) => splits.map((at) => clock.format(at * 1000)) }, axis],
+    axes: [{ ...axis, size: pixels * 1.6, space: pixels * 6, incrs: [60, 120, 300], values: (_, splits) => splits.map((at) => clock.format(at * 1000)) }, axis],
     series: [{}, ...series.map(([name, variable]) => ({ label: name, stroke: color(variable), width: 1.5, points: { show: false } }))],
   };
   const plot = new uPlot(options, [[], ...series.map(() => [])], element);
