@@ -116,7 +116,7 @@ async def test_nodes_together_exceed_neither_permits_nor_budget(
     requests run at the vendor, and what it charges for all of them fits into the budget.
     """
     budget = 0.9
-    settings = vendor.settings(tmp_path) | {"TOOLD_DAILY_BUDGET": f"{budget} USD"}
+    settings = vendor.settings(tmp_path) | {"TOOLD_DAILY_BUDGET": f"{budget} USD", "TOOLD_LEASE_S": "60"}
     first, second = [await nodes.start(name, **settings) for name in "ab"]
     outcomes, numbers = Counter[str](), itertools.count()
     async with asyncio.TaskGroup() as clients:
