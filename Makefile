@@ -114,8 +114,9 @@ bench: .venv/.dev ## throughput and latency, as ratios to a bare echo server
 profile: .venv/.profiler ## where the daemon's CPU time goes, as a flame graph in benchmarks/results/ (ARGS=--transport=mcp --payload=1048576)
 	@$(BIN)/python -m benchmarks.flame_graph $(ARGS)
 
-bench-mcp: .venv/.dev .venv/.peer-fastmcp ## echo over /mcp, compared with the servers of the MCP SDK and FastMCP
+bench-mcp: .venv/.dev .venv/.peer-fastmcp .venv/.peer-contextforge ## echo over /mcp, compared with the servers of the MCP SDK and FastMCP; and through gateways: FastMCP's proxy, ContextForge
 	$(BIN)/python -m benchmarks.mcp
+	$(BIN)/python -m benchmarks.gateways
 
 bench-peers: .venv/.dev .venv/.peer-sdk .venv/.peer-fastmcp ## the daemon compared with a bare echo server, FastMCP and the mcp SDK: five minutes (ARGS=--quick)
 	$(BIN)/python -m benchmarks.peers $(ARGS)
@@ -210,7 +211,7 @@ lock: ## recompile requirements/ (needs uv; ARGS=--upgrade for newer versions)
 	$(LOCK) $(ARGS) pyproject.toml --extra kimi --extra glm --extra audit --extra postgres --extra bucket --extra mcp --extra oauth --extra a2a --extra knowledge --extra code --extra otel --group build -o requirements/run.txt
 	$(LOCK) $(ARGS) pyproject.toml --extra kimi --extra glm --extra zai --extra audit --extra postgres --extra bucket --extra mcp --extra oauth --extra a2a --extra knowledge --extra code --extra otel --extra baseline --group dev -c requirements/run.txt -o requirements/dev.txt
 	$(LOCK) $(ARGS) --group container -c requirements/dev.txt -o requirements/container.txt
-	for peer in sdk:mcp fastmcp:fastmcp 'servers:mcp-server-git\nmcp-server-time' 'sqlite:mcp-server-sqlite\nmcp<2' 'adk:google-adk[a2a,mcp,openai]\nuvloop' 'pydantic-ai:pydantic-ai-slim[openai]\nuvloop' \
+	for peer in sdk:mcp fastmcp:fastmcp 'servers:mcp-server-git\nmcp-server-time' 'sqlite:mcp-server-sqlite\nmcp<2' contextforge:mcp-contextforge-gateway 'adk:google-adk[a2a,mcp,openai]\nuvloop' 'pydantic-ai:pydantic-ai-slim[openai]\nuvloop' \
 		phoenix:arize-phoenix litellm:litellm llm:llm \
 		'a2a:a2a-sdk[signing,http-server]>=1.3\nuvicorn' 'a2a-0.3:a2a-sdk[http-server]<0.4\nuvicorn'; do printf "$${peer#*:}\n" | \
 		$(subst --override requirements/overrides.txt,,$(LOCK)) $(ARGS) - -o tests/peers/$${peer%%:*}-requirements.txt; done

@@ -10,7 +10,6 @@ SDK's client, without the daemon, its journal and its audit trail.
 
 import asyncio
 import json
-import re
 import signal
 import sys
 import time
@@ -18,10 +17,9 @@ from collections.abc import Callable, Coroutine
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
-from itertools import count
 from pathlib import Path
 from statistics import median
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import psutil
 import uvloop
@@ -31,6 +29,7 @@ from rich.console import Console
 from rich.table import Table
 
 from .load import cpu_s
+from .mcp_connection import NUMBERS, TEXT, McpConnection
 from .servers import Mode, Server, daemon, fastmcp_server, mcp_sdk_server
 
 _ROUNDS: Final = 5
@@ -39,10 +38,6 @@ _WARM_UP_S: Final = 0.3
 _SECONDS: Final = 1.0
 _TARGET: Final = 10.0
 """The target, as a multiple of FastMCP's calls per second."""
-_REVISION: Final = "2025-06-18"
-_TEXT: Final = "a line of text to be echoed, %09d"
-_NUMBERS: Final = count()
-"""The number that makes each text unique."""
 _ABOUT: Final = "toold, stateless, JSON answers, journal and audit on; uvicorn, httptools, uvloop"
 _UPSTREAM: Final = "upstream_echo"
 """The source's ``echo``; the daemon has a built-in one."""
@@ -55,7 +50,6 @@ command = {json.dumps(_COMMAND)}
 cwd = {json.dumps(str(_ROOT))}
 """
 _START_S: Final = 60.0
-_LENGTH: Final = re.compile(rb"(?i)\r\ncontent-length: *(\d+)\r")
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +165,7 @@ async def _wait_for_upstream(server: Server) -> None:
     give_up = time.perf_counter() + _START_S
     while True:
         try:
-            connection = await _Connection.open(server.http_port, _UPSTREAM)
+            connection = await McpConnection.open(server.http_port, _UPSTREAM)
             try:
                 await connection.call_until(0.0)
             finally:
@@ -187,7 +181,7 @@ async def _wait_for_upstream(server: Server) -> None:
 async def _saturate(server: Server, tool: str) -> Round:
     """Call on all connections concurrently."""
     process = psutil.Process(server.process.pid)
-    connections = [await _Connection.open(server.http_port, tool) for _ in range(_CONNECTIONS)]
+    connections = [await McpConnection.open(server.http_port, tool) for _ in range(_CONNECTIONS)]
     try:
         warm = time.perf_counter() + _WARM_UP_S
         await asyncio.gather(*(connection.call_until(warm) for connection in connections))
@@ -208,7 +202,7 @@ async def _saturate_directly() -> Round:
         async def call_until(end: float) -> int:
             calls = 0
             while time.perf_counter() < end:
-                await client.call_tool("echo", {"text": _TEXT % next(_NUMBERS)})
+                await client.call_tool("echo", {"text": TEXT % next(NUMBERS)})
                 calls += 1
             return calls
 
@@ -217,105 +211,6 @@ async def _saturate_directly() -> Round:
         began, spent = time.perf_counter(), time.process_time()
         counts = await asyncio.gather(*(call_until(began + _SECONDS) for _ in range(_CONNECTIONS)))
         return Round(sum(counts), time.perf_counter() - began, 0.0, time.process_time() - spent)
-
-
-class _Connection(asyncio.Protocol):
-    """One connection to ``/mcp``, with a session if the server opens one, at minimal cost."""
-
-    def __init__(self, port: int, tool: str) -> None:
-        self._port = port
-        self._label = b""
-        self._transport: asyncio.Transport
-        self._answer = bytearray()
-        self._answered: asyncio.Future[bytes] | None = None
-        # During the calls: the end time, the count, the expected text, and the future of the end.
-        self._end, self._calls, self._awaited = 0.0, 0, b""
-        self._done: asyncio.Future[int] | None = None
-        params = {"name": tool, "arguments": {"text": _TEXT}}
-        self._call = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
-        self._before, self._behind = b"", b""
-
-    @classmethod
-    async def open(cls, port: int, tool: str) -> "_Connection":
-        """Connect, and initialize as a client would."""
-        _, self = await asyncio.get_running_loop().create_connection(lambda: cls(port, tool), "127.0.0.1", port)
-        params = {"protocolVersion": _REVISION, "capabilities": {}, "clientInfo": {"name": "bench", "version": "1"}}
-        begin = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params}
-        answer = await self._ask(self._request(json.dumps(begin)))
-        if label := re.search(rb"(?i)\r\nmcp-session-id: *\S+", answer):
-            self._label = label[0].lstrip() + b"\r\n"
-        await self._ask(self._request('{"jsonrpc":"2.0","method":"notifications/initialized"}'))
-        self._before, _, self._behind = self._request(self._call % 0).partition(b"%09d" % 0)
-        return self
-
-    async def call_until(self, end: float) -> int:
-        """Call until the instant ``end``, at least once. Returns the number of calls.
-
-        Raises:
-            RuntimeError: an answer has a wrong text.
-        """
-        self._end, self._calls = end, 0
-        self._done = asyncio.get_running_loop().create_future()
-        self._next()
-        return await self._done
-
-    def close(self) -> None:
-        """Close the connection."""
-        self._transport.close()
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast("asyncio.Transport", transport)  # uvloop's does not inherit from it
-
-    def data_received(self, data: bytes) -> None:
-        self._answer += data
-        head = self._answer.find(b"\r\n\r\n")
-        if head < 0:
-            return
-        length = _LENGTH.search(self._answer, 0, head + 2)
-        if len(self._answer) < head + 4 + (int(length[1]) if length else 0):
-            return
-        answer = bytes(self._answer)
-        self._answer.clear()
-        if self._answered is not None:
-            self._answered.set_result(answer)
-            self._answered = None
-        elif self._awaited in answer:
-            self._calls += 1
-            self._next()
-        else:
-            self._fail(f"the server answered {answer[head:][:300]!r}")
-
-    def connection_lost(self, _: Exception | None) -> None:
-        self._fail("the server closed the connection")
-
-    def _next(self) -> None:
-        """Send the next call, if there is time left."""
-        assert self._done is not None
-        if self._calls and time.perf_counter() >= self._end:
-            self._done.set_result(self._calls)
-            return
-        self._awaited = b"%09d" % next(_NUMBERS)
-        self._transport.write(self._before + self._awaited + self._behind)
-
-    def _fail(self, reason: str) -> None:
-        for waiter in (self._answered, self._done):
-            if waiter is not None and not waiter.done():
-                waiter.set_exception(RuntimeError(reason))
-
-    def _request(self, body: str) -> bytes:
-        head = (
-            f"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1:{self._port}\r\nContent-Type: application/json\r\n"
-            f"Accept: application/json, text/event-stream\r\nMCP-Protocol-Version: {_REVISION}\r\n"
-            f"Content-Length: {len(body)}\r\n"
-        )
-        return head.encode() + self._label + b"\r\n" + body.encode()
-
-    async def _ask(self, request: bytes) -> bytes:
-        """Process the complete answer."""
-        answered: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
-        self._answered = answered
-        self._transport.write(request)
-        return await answered
 
 
 if __name__ == "__main__":

@@ -136,14 +136,14 @@ def agents_of(peer: str, module: str, vendor_port: int) -> Iterator["subprocess.
     Raises:
         RuntimeError: its environment does not exist.
     """
-    command = [_python_of(peer), "-m", f"benchmarks.agents.{module}", str(vendor_port)]
+    command = [peer_python(peer), "-m", f"benchmarks.agents.{module}", str(vendor_port)]
     with _process(command, cwd=_ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         yield process
 
 
 def mcp_sdk_server(mode: Mode) -> AbstractContextManager[Server]:
     """The MCP SDK's server with an ``echo``."""
-    return _mcp_server(f"SDK, {mode}", [sys.executable, "-m", "benchmarks.mcp_sdk_server", mode])
+    return mcp_server_in(f"SDK, {mode}", [sys.executable, "-m", "benchmarks.mcp_sdk_server", mode])
 
 
 def fastmcp_server(mode: Mode) -> AbstractContextManager[Server]:
@@ -152,7 +152,7 @@ def fastmcp_server(mode: Mode) -> AbstractContextManager[Server]:
     Raises:
         RuntimeError: the environment does not exist.
     """
-    return _mcp_server(f"FastMCP, {mode}", [_python_of("fastmcp"), "-P", "benchmarks/fastmcp_server.py", mode])
+    return mcp_server_in(f"FastMCP, {mode}", [peer_python("fastmcp"), "-P", "benchmarks/fastmcp_server.py", mode])
 
 
 def mcp_sdk_server_alone(mode: Mode) -> AbstractContextManager[Server]:
@@ -161,10 +161,15 @@ def mcp_sdk_server_alone(mode: Mode) -> AbstractContextManager[Server]:
     Raises:
         RuntimeError: the environment does not exist.
     """
-    return _mcp_server(f"SDK, {mode}", [_python_of("sdk"), "-P", "benchmarks/mcp_sdk_server.py", mode])
+    return mcp_server_in(f"SDK, {mode}", [peer_python("sdk"), "-P", "benchmarks/mcp_sdk_server.py", mode])
 
 
-def _python_of(peer: str) -> str:
+def peer_python(peer: str) -> str:
+    """The interpreter of another project's environment.
+
+    Raises:
+        RuntimeError: the environment does not exist.
+    """
     python = _PEERS / peer / "bin" / "python"
     if not python.exists():
         raise RuntimeError(f"{peer} is not installed; `make .venv/.peer-{peer}` installs it, from the network")
@@ -172,7 +177,12 @@ def _python_of(peer: str) -> str:
 
 
 @contextmanager
-def _mcp_server(name: str, command: list[str]) -> Iterator[Server]:
+def mcp_server_in(name: str, command: list[str]) -> Iterator[Server]:
+    """A server that prints its port and a description.
+
+    Raises:
+        RuntimeError: it did not start.
+    """
     began = time.perf_counter()
     with _process(command, cwd=_ROOT, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
