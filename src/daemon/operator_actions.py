@@ -106,9 +106,9 @@ class OperatorActions:
             running = {call.call_id: _paused_row(call) for call in await self._router.paused.paused_calls(None)}
             matches = matching(id_or_prefix, running)
         if not matches:
-            silent = f" These nodes have not answered: {', '.join(unanswered)}." if unanswered else ""
+            hint = f" These nodes have not answered: {', '.join(unanswered)}." if unanswered else ""
             raise NotFoundError(
-                f"No running call {id_or_prefix[:80]!r}; it may have ended. `toold calls` lists them.{silent}"
+                f"No running call {id_or_prefix[:80]!r}; it may have ended. `toold calls` lists them.{hint}"
             )
         if len(matches) > 1:
             shown = ", ".join(matches[:SHOWN_IDS]) + (", …" if len(matches) > SHOWN_IDS else "")
