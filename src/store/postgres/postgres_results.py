@@ -44,6 +44,10 @@ ON CONFLICT (principal, handle) DO UPDATE SET extension = excluded.extension, si
                                               deleted_at = NULL, object = NULL
 RETURNING number
 """  # noqa: S608 - our own names
+# Lists the objects of results that are chosen by what follows, to be deleted after a delay.
+_LIST_STORED: Final = f"""
+INSERT INTO result_object (name, due_at) SELECT object, {_CLOCK} + %s FROM retained_result WHERE object IS NOT NULL
+"""  # noqa: S608 - our own names
 # The principal with the most bytes loses its oldest result.
 _OLDEST_OF_LARGEST: Final = """
 SELECT number, size FROM retained_result
@@ -105,7 +109,10 @@ class PostgresResults:
             return self._write_row(principal, handle, extension, iter([first] if first else []), None)
         name = secrets.token_hex(_NAME_BYTES)
         with self._transaction() as connection:
-            _list_objects(connection, [name], UPLOAD_S)
+            connection.execute(
+                f"INSERT INTO result_object (name, due_at) VALUES (%s, {_CLOCK} + %s)",  # noqa: S608 - our own names
+                (name, UPLOAD_S),
+            )
         # Outside of a transaction, which would stay open as long as the upload takes.
         size = self._bucket.put(name, chain([first, second], chunks))
         return self._write_row(principal, handle, extension, iter(()), StoredObject(name, size))
@@ -114,12 +121,9 @@ class PostgresResults:
         self, principal: str, handle: str, extension: str, chunks: Iterator[bytes], stored: StoredObject | None
     ) -> int:
         with self._transaction() as connection:
-            earlier = connection.execute(
-                "SELECT object FROM retained_result WHERE principal = %s AND handle = %s AND object IS NOT NULL "
-                "FOR UPDATE",
-                (_key(principal), _key(handle)),
-            ).fetchall()
-            _list_objects(connection, [name for (name,) in earlier], READING_S)
+            connection.execute(
+                f"{_LIST_STORED} AND principal = %s AND handle = %s", (READING_S, _key(principal), _key(handle))
+            )
             (number,) = _one(connection.execute(_REPLACE, (_key(principal), _key(handle), extension)))
             connection.execute("DELETE FROM result_chunk WHERE number = %s", (number,))
             size = 0
@@ -319,23 +323,11 @@ def _read(connection: Connection, number: int, offset: int, size: int) -> bytes:
     return b"".join(content for (content,) in rows)
 
 
-def _list_objects(connection: Connection, names: list[str], delay_s: float) -> None:
-    """Lists objects that are to be deleted after a delay."""
-    for name in names:
-        connection.execute(
-            f"INSERT INTO result_object (name, due_at) VALUES (%s, {_CLOCK} + %s)",  # noqa: S608 - our own names
-            (name, delay_s),
-        )
-
-
 def _delete(connection: Connection, numbers: list[int]) -> None:
     """Deletes the content of results; their handles stay known."""
     if numbers:
         connection.execute("DELETE FROM result_chunk WHERE number = ANY(%s)", (numbers,))
-        objects = connection.execute(
-            "SELECT object FROM retained_result WHERE number = ANY(%s) AND object IS NOT NULL", (numbers,)
-        ).fetchall()
-        _list_objects(connection, [name for (name,) in objects], READING_S)
+        connection.execute(f"{_LIST_STORED} AND number = ANY(%s)", (READING_S, numbers))
         connection.execute(
             f"UPDATE retained_result SET size = 0, object = NULL, deleted_at = {_CLOCK} WHERE number = ANY(%s)",  # noqa: S608 - our own names
             (numbers,),
