@@ -1,7 +1,11 @@
-"""Whether the terminal that a process belongs to still exists."""
+"""Signals of a terminal: whether it still exists, and which are sent twice."""
 
 import os
 import signal
+from typing import Final
+
+SIGNAL_ECHO_S: Final = 0.5
+"""A second signal within this time is the same one, sent to both the process and its group."""
 
 
 def has_terminal() -> bool:

@@ -25,7 +25,7 @@ from .config.default_model import default_model_text
 from .config.former_agent_variables import NOT_UNDERSTOOD
 from .config.setting_sources import SettingsError
 from .config.settings import Settings
-from .controlling_terminal import ends_with_terminal, has_terminal
+from .controlling_terminal import SIGNAL_ECHO_S, ends_with_terminal, has_terminal
 from .lifecycle import running
 from .memory_return import keep_large_blocks_apart
 from .observability.logging_setup import name_worker, set_up_logging
@@ -42,9 +42,6 @@ EXIT_WRONG_SETTING: Final = 2
 
 _CLEANUP_TIMEOUT_S: Final = 1.0
 """The time that abandoned work, whose callers are already answered, has to end."""
-
-_ECHO_S: Final = 0.5
-"""A second signal within this time is the same one, sent to both the process and its group."""
 
 _log = structlog.get_logger("toold.daemon")
 
@@ -173,7 +170,7 @@ class _Stop:
             self.asked_at = now
             self.loop.call_soon_threadsafe(self._begin, number)
             threading.Thread(target=self._exit_in_time, args=(number,), name="exit in time", daemon=True).start()
-        elif now - self.asked_at > _ECHO_S:  # `timeout` and others signal the process and its group
+        elif now - self.asked_at > SIGNAL_ECHO_S:  # `timeout` and others signal the process and its group
             os._exit(128 + number)
 
     def follow(self, link: SupervisorLink) -> None:

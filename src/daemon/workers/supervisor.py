@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from ...protocol.daemon_address import SHUTDOWN_MARGIN_S, DaemonAddress
 from ...version import __version__
 from ..config.settings import Settings
-from ..controlling_terminal import ends_with_terminal, has_terminal
+from ..controlling_terminal import SIGNAL_ECHO_S, ends_with_terminal, has_terminal
 from ..persistence.key_files import make_key_files
 from ..persistence.state_directory import FullDiskError, StateDirectory, StateError
 from .restart_policy import RestartPolicy
@@ -23,8 +23,6 @@ from .worker_files import worker_directory
 from .worker_process import EXIT_FENCED, WorkerProcess, start_worker
 from .worker_slot import WorkerSlot
 
-_ECHO_S: Final = 0.5
-"""A second signal within this time is the same one, sent to both the process and its group."""
 _KILL_MARGIN_S: Final = 5.0
 """After the time in which a worker ends by itself."""
 
@@ -189,7 +187,7 @@ class Supervisor:
             self._asked_at = now
             _log.info("signal", signal=number.name)
             self._stopping.set()
-        elif now - self._asked_at < _ECHO_S:
+        elif now - self._asked_at < SIGNAL_ECHO_S:
             return
         else:  # the second one ends the grace period
             self._exit_code = 128 + number
