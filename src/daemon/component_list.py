@@ -126,6 +126,7 @@ class ComponentList:
             return []
         router, mcp = self._daemon.router, self._daemon.http_host.mcp
         router.lookup.peers = cluster.peers
+        self._daemon.conversations.check_node = cluster.peers.check
         router.node_tokens.join(cluster.name, lambda: cluster.membership.peers)
         mcp.on_unknown_request, cluster.service.cancel_request = cluster.peers.cancel_request, mcp.cancel_here
         return [

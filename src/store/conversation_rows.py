@@ -125,4 +125,8 @@ class ConversationReleased(NamedTuple):
 
 
 class ConversationHeldError(Exception):
-    """A call on another node uses the conversation."""
+    """A call on another node uses the conversation. ``holder``: the epoch of that node."""
+
+    def __init__(self, holder: str) -> None:
+        super().__init__(holder)
+        self.holder = holder

@@ -24,6 +24,9 @@ ANSWER_S: Final = 3.0
 RECENT_S: Final = 1.0
 """The age of what pages of the dashboard show, which are rendered four times a second."""
 
+CHECK_S: Final = 1.0
+"""How often, at most, a node is asked only whether it lives."""
+
 _log = structlog.get_logger("toold.cluster")
 
 
@@ -35,6 +38,7 @@ class PeerClient:
         self._key = key
         self._cancelling: set[asyncio.Task[Any]] = set()
         self._http = httpx.AsyncClient(timeout=ANSWER_S, trust_env=False)
+        self._check_at: dict[str, float] = {}  # when the node of an epoch is checked again
         self._recent = PeerActivity()
         self._ask_at = 0.0  # when the other nodes are asked for their calls again
         self._asking: asyncio.Task[None] | None = None
@@ -59,6 +63,15 @@ class PeerClient:
         query = {"call_id": call_id, "principal": None if principal is None else principal.name}
         answers = await self._ask_all("/calls/cancel", query, self._candidates(node, call_id))
         return any(msgspec.json.decode(answer)["cancelled"] for _, answer in answers)
+
+    async def check(self, epoch: str) -> None:
+        """Declares a node dead if nothing listens at its address. What it holds is then free before its lease ends."""
+        now = time.monotonic()
+        node = self._membership.peer(epoch)
+        if node is None or now < self._check_at.get(epoch, 0.0):
+            return
+        self._check_at = {other: at for other, at in self._check_at.items() if at > now} | {epoch: now + CHECK_S}
+        await self._ask(node, "/summary", {})
 
     def cancel_request(self, request_id: object, label: str, principal: str) -> None:
         """Cancels an MCP client's request, by its JSON-RPC id, at the node where it runs. Does not wait for it."""

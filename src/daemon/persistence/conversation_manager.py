@@ -3,7 +3,7 @@
 import asyncio
 import secrets
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, nullcontext, suppress
 from typing import Any, Final
 
@@ -114,6 +114,8 @@ class ConversationManager:
 
     def __init__(self, store: Store, catalog: ModelCatalog, *, max_tokens: int) -> None:
         self.max_tokens = max_tokens
+        self.check_node: Callable[[str], Awaitable[None]] | None = None
+        """In a cluster: declares the node of an epoch dead if nothing listens at its address. Never raises."""
         self._store = store
         self._catalog = catalog
         self._locks: dict[tuple[str, str], _ConversationLock] = {}
@@ -156,13 +158,18 @@ class ConversationManager:
             return await self._load(conversation_id, principal)
         try:
             return await self._load(conversation_id, principal, claimed=True)
-        except ConversationHeldError:
+        except ConversationHeldError as error:
+            holder = error.holder
             on_wait()
         async with permit.paused() if permit.held else nullcontext():
             while True:
-                await asyncio.sleep(CLAIM_AGAIN_S)
-                with suppress(ConversationHeldError):
+                if self.check_node is not None:
+                    await self.check_node(holder)
+                try:
                     return await self._load(conversation_id, principal, claimed=True)
+                except ConversationHeldError as error:
+                    holder = error.holder
+                await asyncio.sleep(CLAIM_AGAIN_S)
 
     async def begin(self, conversation_id: str, principal: Principal) -> None:
         """Begins an empty conversation, unless the principal has one with this id. No other principal may have it.

@@ -81,6 +81,12 @@ def claim(connection: Connection, conversation_id: str, principal: str, node: st
     return connection.execute(_CLAIM, values).rowcount == 1
 
 
+def holder(connection: Connection, conversation_id: str) -> str | None:
+    """Returns the epoch of the node that holds a conversation; None if no node does."""
+    row = connection.execute("SELECT held_by FROM conversation WHERE id = %s", (pg_text(conversation_id),)).fetchone()
+    return None if row is None or row[0] is None else text_of(row[0])
+
+
 def release(connection: Connection, conversation_id: str, node: str) -> None:
     """Lets other nodes claim a conversation that this node holds."""
     connection.execute(

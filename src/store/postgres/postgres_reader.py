@@ -123,7 +123,8 @@ class PostgresReader:
                 claimed = pg_conversation_sql.claim(connection, conversation_id, principal, self._epoch)
             stored = pg_conversation_sql.load(connection, conversation_id, principal)
             if stored is not None and not claimed:
-                raise ConversationHeldError
+                # If it has been released meanwhile, the next attempt gets it.
+                raise ConversationHeldError(pg_conversation_sql.holder(connection, conversation_id) or "")
             return stored
 
         return await self.run(claim)
