@@ -2,14 +2,18 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
+from ..daemon import Settings
+from ..store import StoreError
 from ..version import install_extra
 from .command_settings import settings_with
 from .daemon_connection import CommandFailedError
 
 if TYPE_CHECKING:
+    from ..sources import PinStorage
     from ..store.postgres.postgres_archive import PostgresArchive
 
 
@@ -17,6 +21,20 @@ def shared_store_address() -> str | None:
     """The address of the database; None if the daemon uses the embedded one."""
     store = settings_with({}).store
     return None if store is None else store.get_secret_value()
+
+
+def pins_for_check(settings: Settings, state_dir: Path) -> "PinStorage":
+    """The pins of sources, to compare a listing with them.
+
+    Raises:
+        CommandFailedError: the database cannot be read.
+    """
+    from ..daemon.store_opening import known_pins
+
+    try:
+        return known_pins(settings, state_dir)
+    except StoreError as error:
+        raise CommandFailedError(f"the pins of the sources cannot be read: {error}") from None
 
 
 @contextmanager

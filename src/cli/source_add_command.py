@@ -18,6 +18,7 @@ from .daemon_connection import CommandFailedError
 from .editors import source_name
 from .file_changes import difference
 from .settings_file import SettingsFile, find_settings_file
+from .shared_store import pins_for_check
 from .source_search_command import PREFIX, registered_tables, registry_option
 from .terminal_output import say
 
@@ -129,11 +130,12 @@ class _Addition:
 
     def check(self, table: Mapping[str, Any]) -> "SourceCheck":
         """Try the source with this table."""
-        from ..sources import PINS_DIRECTORY, check_source
+        from ..sources import check_source
 
-        settings = self._file.check(self._text(table)).sources[self._name]
+        settings = self._file.check(self._text(table))
+        pins = pins_for_check(settings, self._file.state_dir())
         self._file.make_directory()  # where a program is started
-        return asyncio.run(check_source(self._name, settings, pins=self._file.state_dir() / PINS_DIRECTORY))
+        return asyncio.run(check_source(self._name, settings.sources[self._name], pins=pins))
 
     def write(self, table: Mapping[str, Any], result: str) -> None:
         """Write the file, and say which variables the daemon needs."""

@@ -4,8 +4,7 @@ import asyncio
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
 import click
@@ -17,12 +16,16 @@ from .console_tables import Row, print_table
 from .file_changes import difference
 from .operator_client import operator_request
 from .settings_file import SettingsFile, find_settings_file
+from .shared_store import pins_for_check
 from .shell_completions import complete_source
 from .source_add_command import add, refused_server
 from .source_search_command import search
 from .sources_login_command import login, logout
 from .status_command import cell
 from .terminal_output import say, say_json
+
+if TYPE_CHECKING:
+    from ..sources import PinStorage
 
 _VERSION_CHARS: Final = 12
 """The characters of a version's hash that are shown."""
@@ -79,7 +82,7 @@ def check(name: str | None, config: str | None, as_json: bool) -> None:
     if name is not None and name not in configured:
         raise _unknown_source(name, configured, file)
     chosen = configured if name is None else {name: configured[name]}
-    checked = asyncio.run(_check(chosen, file.state_dir()))
+    checked = asyncio.run(_check(chosen, pins_for_check(settings, file.state_dir())))
     if as_json:
         say_json(msgspec.json.encode(checked))
     else:
@@ -163,10 +166,9 @@ def _unknown_source(name: str, configured: Mapping[str, Any], file: SettingsFile
     return click.UsageError(f"there is no source {name!r} in {file.path}; {hint}")
 
 
-async def _check(sources: Mapping[str, Any], state_dir: Path) -> dict[str, dict[str, Any]]:
-    from ..sources import PINS_DIRECTORY, check_source
+async def _check(sources: Mapping[str, Any], pins: "PinStorage") -> dict[str, dict[str, Any]]:
+    from ..sources import check_source
 
-    pins = state_dir / PINS_DIRECTORY
     checked = {name: await check_source(name, settings, pins=pins) for name, settings in sources.items()}
     return {name: msgspec.to_builtins(report) for name, report in checked.items()}
 

@@ -11,6 +11,7 @@ import click
 from ..audit import ChainKeyError, verify_chains, verify_local
 from ..daemon.persistence.state_directory import DATABASE_FILE, StateDirectory, StateError, read_audit_key
 from ..protocol.daemon_address import default_state_dir
+from ..sources import PINS_DIRECTORY, PinError, PinFiles
 from ..store import ChainSigner, StoreError, open_archive
 from .daemon_connection import CommandFailedError
 from .shared_store import postgres_archive, require_postgres, shared_store_address
@@ -52,7 +53,8 @@ def copy(direction: str | None) -> None:
 
     The target must be empty: a new database after `toold store migrate`, or a state directory without toold.db. Both
     need the same audit.key, which verifies the source first. Refused while a daemon uses one of them. The source stays
-    as it is. Retained results and the other files of the state directory are not copied.
+    as it is. The pins of sources (the directory pins) are copied, too; retained results and the other files of the
+    state directory are not.
     """
     if direction is None:
         raise click.UsageError("say --from-sqlite or --to-sqlite")
@@ -62,7 +64,7 @@ def copy(direction: str | None) -> None:
     with _failures(), StateDirectory(directory):
         key = read_audit_key(directory)
         _require_intact(direction, directory, address, key)
-        copied = _copied(direction, directory / DATABASE_FILE, address, key)
+        copied = _copied(direction, directory, address, key)
     for table, rows in copied.rows.items():
         say(f"  {table}: {rows}")
     if copied.resigned:
@@ -70,10 +72,13 @@ def copy(direction: str | None) -> None:
     say(f"copied {sum(copied.rows.values())} rows")
 
 
-def _copied(direction: str, path: Path, address: str, key: bytes) -> "CopiedStore":
+def _copied(direction: str, directory: Path, address: str, key: bytes) -> "CopiedStore":
     from ..store.postgres.store_copy import copy_to_postgres, copy_to_sqlite
 
-    return copy_to_postgres(path, address, key) if direction == "from" else copy_to_sqlite(address, path, key)
+    path, pins = directory / DATABASE_FILE, PinFiles(directory / PINS_DIRECTORY)
+    if direction == "from":
+        return copy_to_postgres(path, address, key, pins.contents())
+    return copy_to_sqlite(address, path, key, pins.write_all)
 
 
 def _require_intact(direction: str, directory: Path, address: str, key: bytes) -> None:
@@ -99,5 +104,5 @@ def _address() -> str:
 def _failures() -> Iterator[None]:
     try:
         yield
-    except (StoreError, StateError, ChainKeyError) as error:
+    except (StoreError, StateError, ChainKeyError, PinError) as error:
         raise CommandFailedError(str(error)) from error

@@ -53,7 +53,7 @@ from .resource_host import ResourceHost
 from .settings_content import SettingsContent
 from .sign_in_host import open_credentials
 from .spans.trace_setup import open_traces
-from .store_opening import open_retained_results
+from .store_opening import open_pins, open_retained_results
 from .tool_hosts import ToolHosts
 from .transports.websocket_server import WebSocketServer
 from .workers.worker_slot import WorkerSlot
@@ -115,7 +115,7 @@ class Daemon:
         self.credentials, self.sign_ins = open_credentials(store, state.path, lambda: self)
         self.resources = ResourceHost(self.results, self.conversations, self)
         self.sources: SourceManager = SourceManager(
-            self.sign_ins.opener(state.path, self._taken, self.resources), self.publisher.request
+            self.sign_ins.opener(open_pins(store, state.path), self._taken, self.resources), self.publisher.request
         )
         self.limiters = {
             name: ProviderLimiter(provider, vendors.limits[name], on_error=self._provider_failed)

@@ -128,12 +128,14 @@ class ComponentList:
         router.lookup.peers = cluster.peers
         self._daemon.conversations.check_node = cluster.peers.check
         router.node_tokens.join(cluster.name, lambda: cluster.membership.peers)
+        self._daemon.sources.on_quarantine = cluster.pins.notify
         mcp.on_unknown_request, cluster.service.cancel_request = cluster.peers.cancel_request, mcp.cancel_here
         return [
             Component("membership", start=self._announce, run=cluster.membership.run, close=self._close_peers),
             Component("lease", run=self._watch_lease),
             Component("limits of all nodes", run=cluster.admissions.run),
             Component("running calls of all nodes", run=cluster.shares.run),
+            Component("pins of all nodes", run=cluster.pins.run),
             Component("adoption", run=self._adopt_detached),
         ]
 

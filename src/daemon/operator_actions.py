@@ -158,7 +158,7 @@ class OperatorActions:
             ServiceUnavailableError: the approval cannot be stored.
         """
         try:
-            approved = self._sources.approve(source, tool, digest)
+            approved = await self._sources.approve(source, tool, digest)
         except LookupError as error:
             raise NotFoundError(str(error.args[0])) from None
         except PinError as error:

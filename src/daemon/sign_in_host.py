@@ -10,7 +10,7 @@ from ..protocol.daemon_address import connectable
 from ..serving import HttpServer
 from ..sources import (
     DAEMON_SIGN_IN,
-    PINS_DIRECTORY,
+    PinStorage,
     SignInDesk,
     Source,
     SourceEvents,
@@ -42,10 +42,10 @@ class SignInHost:
         self._sources = sources
 
     def opener(
-        self, state_dir: Path, taken: Callable[[str], Container[str]], events: SourceEvents
+        self, pins: PinStorage, taken: Callable[[str], Container[str]], events: SourceEvents
     ) -> Callable[[str, SourceSettings], Source]:
         """Opens sources with these sign-ins; ``taken`` returns the tool names that other sources use."""
-        return partial(open_source, pins=state_dir / PINS_DIRECTORY, taken=taken, events=events, desk=self.desk)
+        return partial(open_source, pins=pins, taken=taken, events=events, desk=self.desk)
 
     def describe(self, key: str) -> tuple[str, str, str] | None:
         ticket = self.desk.ticket(key)

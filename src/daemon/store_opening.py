@@ -2,10 +2,12 @@
 
 import socket
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from ..audit import content_reducer
+from ..sources import PINS_DIRECTORY, KnownPins, PinFiles, PinStorage, ReadablePins, SharedPins
 from ..store import Store, StoreError, open_sqlite_store
 from .cluster.node_address import decode_node_address
 from .config import settings_mapping
@@ -86,6 +88,27 @@ def open_retained_results(settings: Settings, state: StateDirectory, node_name: 
         bucket=None if settings.results_bucket is None else _open_bucket(settings.results_bucket),
     )
     return ResultFiles(shared)
+
+
+def open_pins(store: Store, state_dir: Path) -> PinStorage:
+    """Returns where the pins of sources are kept: in the database that several nodes share, or in files."""
+    return PinFiles(state_dir / PINS_DIRECTORY) if store.cluster is None else SharedPins(store.cluster.pins)
+
+
+def known_pins(settings: Settings, state_dir: Path) -> ReadablePins:
+    """Returns the pins of sources for a command, which only reads them.
+
+    Raises:
+        StoreError: the database that nodes share cannot be read, or its package is not installed.
+    """
+    if settings.store is None:
+        return PinFiles(state_dir / PINS_DIRECTORY)
+    try:
+        from ..store.postgres.pg_inspection import read_pins  # noqa: PLC0415 - needs an extra
+    except ModuleNotFoundError as error:
+        message = f"PostgreSQL needs the package {error.name}; pip install 'toold[postgres]'"
+        raise StoreError(message, message) from None
+    return KnownPins(read_pins(settings.store.get_secret_value()))
 
 
 def _open_bucket(url: str) -> "BucketPort":

@@ -14,6 +14,7 @@ from .keyed_tables import keyed_table_message, read_keyed_table
 from .mcp.server_output import ServerLog
 from .oauth.sign_in_desk import SignInDesk
 from .oauth.sign_in_values import DAEMON as DAEMON_SIGN_IN
+from .pin_storage import PINS_DIRECTORY, KnownPins, PinFiles, PinStorage, ReadablePins, SharedPins
 from .program_process import end_program, ended_within, environment, signal_group
 from .registered_servers import McpRegistry, RegisteredServer, tables_of
 from .source import QuarantinedVersion, RefusedServer, Source, SourceCheck, SourceListener, SourceNote
@@ -25,7 +26,7 @@ from .source_secrets import COMMAND_ENVIRONMENT, unavailable_secrets
 from .source_setting_types import Environment, Hosts, HttpUrl
 from .source_settings import A2ASettings, McpSettings, SourceSettings
 from .source_settings_reader import SourceSettingsError, anchored, read_sources
-from .tool_pins import PINS_DIRECTORY, PinError
+from .tool_pins import PinError
 
 __all__ = [
     "COMMAND_ENVIRONMENT",
@@ -49,15 +50,20 @@ __all__ = [
     "JsonServer",
     "KeptFile",
     "KeptFiles",
+    "KnownPins",
     "McpRegistry",
     "McpSettings",
     "OffersContent",
     "PinError",
+    "PinFiles",
+    "PinStorage",
     "QuarantinedVersion",
+    "ReadablePins",
     "RefusedServer",
     "RegisteredServer",
     "SecretTable",
     "ServerLog",
+    "SharedPins",
     "SignInDesk",
     "Source",
     "SourceCheck",

@@ -1,16 +1,16 @@
 """The tools that a server or remote agent lists, compared with their pins (decision 45).
 
-A source updates it with each listing, publishes the tools, and then saves the pins.
+A source updates it with each listing, publishes the tools, and then saves the pins. Other nodes may change the pins,
+too: a change is stored only if it is one of the pins that are stored, otherwise it is decided again with those.
 """
 
-import asyncio
-from collections.abc import Callable, Container, Sequence
-from pathlib import Path
+from collections.abc import Callable, Container, Mapping, Sequence
 
 from ..protocol.error_codes import PermissionDeniedError
 from ..tools import in_tool_thread
+from .pin_storage import PinStorage
 from .tool_naming import ToolNaming
-from .tool_pins import PinComparison, PinFile, Pins, approved_pins
+from .tool_pins import PinComparison, Pins, approved_pins, merged_approval
 from .upstream_catalog import UpstreamCatalog, build_catalog, prepare, withheld_reason
 from .upstream_definition import UpstreamListing
 
@@ -21,22 +21,24 @@ class PinnedCatalog:
     def __init__(
         self,
         source: str,
-        pins: Path,
+        storage: PinStorage,
         taken: Callable[[], Container[str]],
         naming: ToolNaming | None = None,
         *,
-        pin_file: str | None = None,
+        kept_as: str | None = None,
     ) -> None:
-        """``pins`` is the directory of the pin files, each named as its source unless ``pin_file`` names it; ``taken``
-        returns the tool names that other sources use.
+        """``kept_as``: the name of the pins in ``storage``, by default that of the source; ``taken`` returns the tool
+        names that other sources use.
         """
         self._source = source
-        self._pin_file = PinFile(pins, pin_file or source)
+        self._storage = storage
+        self._kept_as = kept_as or source
         self._taken = taken
         self._naming = naming or ToolNaming()
         self._pins: Pins | None = None
-        # The pins with accepted changes, until they are saved.
-        self._accepted: Pins | None = None
+        self._revision: int | None = None
+        # Changed tools whose current versions are accepted, until they are pinned.
+        self._accepted: Sequence[PinComparison] = ()
         self.latest = UpstreamCatalog(source)
         """The catalog of ``listing``."""
         self.listing: UpstreamListing | None = None
@@ -70,49 +72,106 @@ class PinnedCatalog:
         Raises:
             PinError: the pins cannot be read.
         """
-        pins = await asyncio.to_thread(self._pin_file.read)
-        if not pins:
+        kept = await self._storage.read(self._kept_as)
+        if kept is None or not kept.pins:
             return False
-        self._pins = pins
-        await self.update(UpstreamListing([pin.definition for pin in pins.values()]))
+        self._take(kept.pins, kept.revision)
+        await self.update(UpstreamListing([pin.definition for pin in kept.pins.values()]))
+        return True
+
+    async def reload(self, revisions: Mapping[str, int]) -> bool:
+        """Compares the listing with the pins if other nodes have changed them; ``revisions``: of the stored pins, by
+        name. Returns whether they have.
+
+        Raises:
+            PinError: the pins cannot be read.
+        """
+        stored, known = revisions.get(self._kept_as), self._revision
+        if stored is None or (stored <= known if known is not None else self.listing is None):
+            return False  # nothing is new, or they are restored before the first listing
+        kept = await self._storage.read(self._kept_as)
+        if kept is None or not self._take(kept.pins, kept.revision):
+            return False
+        self._compare_again()
         return True
 
     async def update(self, listing: UpstreamListing) -> None:
         """Makes the catalog of a listing. Publish it without an await: another source could take the names."""
-        selected = self._naming.selected(listing)
-        prepared = await in_tool_thread(prepare, selected, self._pins)
-        self.latest = build_catalog(self._source, selected, self._pins, self._taken(), prepared, self._naming)
+        selected, pins = self._naming.selected(listing), self._pins
+        prepared = await in_tool_thread(prepare, selected, pins)
+        self.latest = build_catalog(self._source, selected, pins, self._taken(), prepared, self._naming)
         self.listing = listing
-        self._accepted = None
+        self._accepted = ()
+        if self._pins is not pins:  # approved meanwhile
+            self._compare_again()
 
     def accept_changes(self) -> Sequence[PinComparison]:
         """Takes all quarantined tools out of quarantine, and returns them; ``save`` pins them."""
         changed = self.latest.in_quarantine
         if changed:
-            self._accepted = approved_pins(self._pins, changed)
-            self.latest = self.latest.compared_with(self._accepted, self._taken())
+            self._accepted = changed
+            self.latest = self.latest.compared_with(approved_pins(self._pins, changed), self._taken())
         return changed
 
-    async def save(self) -> None:
+    async def save(self) -> bool:
         """Pins the tools of the first listing, or accepted changes. After an error, a later listing repeats it.
 
-        Raises:
-            PinError: the pins cannot be written.
-        """
-        pins = self._accepted
-        if pins is None and not self._pins and self.latest.comparisons:
-            pins = approved_pins(None, self.latest.comparisons)
-        if pins is not None:
-            await asyncio.to_thread(self._pin_file.write, pins)
-            self._pins, self._accepted = pins, None
-
-    def approve(self, selected: Sequence[PinComparison]) -> None:
-        """Pins these tools of the catalog as they are now.
+        Returns whether the catalog has changed, because another node has changed the pins meanwhile: publish it again.
 
         Raises:
             PinError: the pins cannot be written.
         """
-        pins = approved_pins(self._pins, selected)
-        self._pin_file.write(pins)
-        self._pins = pins
-        self.latest = self.latest.compared_with(pins, self._taken())
+        accepted, first = self._accepted, self.latest.comparisons
+        if accepted:
+            merged = await self._change(lambda pins: approved_pins(pins, accepted))
+        elif not self._pins and first:
+            merged = await self._change(lambda pins: pins or approved_pins(None, first))
+        else:
+            return False
+        self._accepted = ()
+        if merged:
+            self._compare_again()
+        return merged
+
+    async def approve(self, selected: Sequence[PinComparison]) -> None:
+        """Pins these tools of the catalog in the versions that it has, unless another version was approved meanwhile.
+
+        Raises:
+            PinConflictError: another version was; the catalog is compared with it.
+            PinError: the pins cannot be written.
+        """
+        seen = self._pins
+        try:
+            await self._change(lambda pins: merged_approval(pins, seen, selected))
+        finally:
+            self._compare_again()
+
+    async def _change(self, change: Callable[[Pins | None], Pins]) -> bool:
+        """Stores the changed pins. Returns whether others than those in memory were changed."""
+        pins, revision, merged = self._pins, self._revision, False
+        while True:
+            changed = change(pins)
+            if merged and changed == pins:
+                return True
+            written = await self._storage.replace(self._kept_as, changed, revision)
+            if written is not None:
+                self._take(changed, written)
+                return merged
+            merged = True
+            kept = await self._storage.read(self._kept_as)
+            if kept is None:  # deleted: those in memory count, as they do until a restart
+                pins, revision = self._pins, None
+            else:
+                pins, revision = kept
+                self._take(pins, revision)
+
+    def _take(self, pins: Pins, revision: int) -> bool:
+        """Keeps pins in memory unless they are older than those that it has. Returns whether it did."""
+        if self._revision is not None and revision <= self._revision:
+            return False
+        self._pins, self._revision = pins, revision
+        return True
+
+    def _compare_again(self) -> None:
+        self._accepted = ()
+        self.latest = self.latest.compared_with(self._pins, self._taken())

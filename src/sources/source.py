@@ -1,6 +1,6 @@
 """The interface of a source: something outside that provides tools, and may be late, unavailable or changed."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, Protocol, runtime_checkable
 
@@ -154,12 +154,21 @@ class Quarantine(Protocol):
         """The versions that wait for approval."""
         ...
 
-    def approve(self, tool: str, digest: str) -> Sequence[str]:
+    async def approve(self, tool: str, digest: str) -> Sequence[str]:
         """Pins the quarantined tool of this name, if its version's hash begins with ``digest``. Returns its name, or
         nothing.
 
         Raises:
+            PinConflictError: another version was approved meanwhile, at another node.
             PinError: the pins cannot be written.
+        """
+        ...
+
+    async def reload_pins(self, revisions: Mapping[str, int]) -> None:
+        """Compares everything with the pins that other nodes have changed; ``revisions``: of the stored ones, by name.
+
+        Raises:
+            PinError: the pins cannot be read.
         """
         ...
 

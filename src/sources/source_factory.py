@@ -1,7 +1,6 @@
 """Creates and checks sources by the type of their settings."""
 
 from collections.abc import Callable, Container
-from pathlib import Path
 from typing import Final
 
 from ..protocol.a2a.remote_card import UnusableCardError
@@ -10,11 +9,12 @@ from .mcp.mcp_source import McpSource
 from .mcp.upstream_failures import UpstreamUnavailableError
 from .oauth.sign_in_desk import SignInDesk
 from .openapi.openapi_source import OpenApiSource, check_openapi
+from .pin_storage import PinStorage, ReadablePins
 from .source import Source, SourceCheck
 from .source_check import check_once
 from .source_content import NoSourceEvents, SourceEvents
 from .source_settings import A2ASettings, McpSettings, OpenApiSettings, SourceSettings
-from .tool_pins import PinError, PinFile
+from .tool_pins import PinError
 
 _NO_EVENTS: Final = NoSourceEvents()
 
@@ -23,15 +23,15 @@ def open_source(
     name: str,
     settings: SourceSettings,
     *,
-    pins: Path,
+    pins: PinStorage,
     taken: Callable[[str], Container[str]],
     events: SourceEvents = _NO_EVENTS,
     desk: SignInDesk | None = None,
 ) -> Source:
     """Returns the source of these settings, not running yet.
 
-    ``pins`` is the directory of the pin files; ``taken`` returns the tool names that other sources use; ``desk`` has
-    the sign-ins; ``events`` receives what the source announces about resources and prompts.
+    ``taken`` returns the tool names that other sources use; ``desk`` has the sign-ins; ``events`` receives what the
+    source announces about resources and prompts.
     """
     match settings:
         case OpenApiSettings():
@@ -42,23 +42,23 @@ def open_source(
             return A2ASource(name, settings, pins, lambda: taken(name))
 
 
-def may_provide(name: str, settings: SourceSettings, tool: str, *, pins: Path) -> bool:
+def may_provide(name: str, settings: SourceSettings, tool: str, *, pins: ReadablePins) -> bool:
     """Whether a tool of this name may come from this source, as far as is known without connecting.
 
-    Tools of an API have the source's name as prefix; those of an MCP server or an agent are in its pin file.
+    Tools of an API have the source's name as prefix; those of an MCP server or an agent are in its pins.
     """
     match settings:
         case OpenApiSettings():
             return tool.startswith(f"{name}_")
         case McpSettings() | A2ASettings():
             try:
-                known = PinFile(pins, name).read()
+                known = pins.read_now(name)
             except PinError:
                 known = None
             return not known or any(pin.served == tool for pin in known.values())
 
 
-async def check_source(name: str, settings: SourceSettings, *, pins: Path) -> SourceCheck:
+async def check_source(name: str, settings: SourceSettings, *, pins: PinStorage) -> SourceCheck:
     """Connects to a source once and returns what it found; pins stay unchanged."""
     match settings:
         case OpenApiSettings():

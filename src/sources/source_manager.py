@@ -14,6 +14,7 @@ from .source import InstructsModels, LooksAgain, Quarantine, QuarantinedVersion,
 from .source_content import ContentSource, OffersContent
 from .source_secrets import unavailable_secrets
 from .source_settings import CachedSettings, SourceSettings
+from .tool_pins import PinConflictError, PinError
 from .upstream_definition import VERSION_CHARS
 
 RESTART_S: Final = 5.0
@@ -52,6 +53,7 @@ class _ManagedSource:
         source: Source,
         on_change: Callable[["_ManagedSource"], None],
         on_restore: Callable[["_ManagedSource"], None],
+        on_quarantine: Callable[[], None],
     ) -> None:
         self.name = name
         self.settings = settings
@@ -62,13 +64,17 @@ class _ManagedSource:
         self.loaded = False
         self._on_change = on_change
         self._on_restore = on_restore
+        self._on_quarantine = on_quarantine
         self.task = asyncio.create_task(self._run(), name=f"source {name}")
 
     def publish(self, tools: Sequence[Tool], notes: Sequence[SourceNote]) -> None:
+        quarantined = _quarantined_in(notes) - _quarantined_in(self.notes)
         self.tools, self.notes, self.problem, self.loaded = self._cached(tools), tuple(notes), None, True
         omitted = sum(note.kind == "omitted" for note in notes)
         _log.info("source ready", source=self.name, tools=len(tools), omitted=omitted)
         self._on_change(self)
+        if quarantined:
+            self._on_quarantine()
 
     def restore(self, tools: Sequence[Tool]) -> None:
         self.tools = self._cached(tools)
@@ -119,8 +125,15 @@ class _ManagedSource:
             await asyncio.sleep(RESTART_S)
 
 
+def _quarantined_in(notes: Sequence[SourceNote]) -> set[str]:
+    return {note.where for note in notes if note.kind == "quarantined"}
+
+
 class SourceManager:
     """Runs the configured sources, and calls ``on_change`` when the tools change. Never raises because of a source."""
+
+    on_quarantine: Callable[[str], None] = staticmethod(lambda _: None)
+    """Called with the name of a source in whose listing there are more quarantined tools than before."""
 
     def __init__(self, open_source: OpenSource, on_change: Callable[[], None]) -> None:
         self._open = open_source
@@ -228,20 +241,40 @@ class SourceManager:
         source: object = self._active[name].source if name in self._active else None
         return source.waiting if isinstance(source, Quarantine) else ()
 
-    def approve(self, name: str, tool: str, digest: str) -> Sequence[str]:
+    async def approve(self, name: str, tool: str, digest: str) -> Sequence[str]:
         """Approves a quarantined tool of a source, in the version that the operator has seen: its hash begins with
         ``digest``, of ``VERSION_CHARS`` or more. Returns the tool's name.
 
         Raises:
-            LookupError: the source does not exist, or has no such quarantined tool or version.
+            LookupError: the source does not exist, or has no such quarantined tool or version, or another version was
+                approved meanwhile.
             PinError: the pins cannot be written.
         """
         source: object = self._active[name].source if name in self._active else None
         seen = len(digest) >= VERSION_CHARS
-        names = source.approve(tool, digest) if isinstance(source, Quarantine) and seen else ()
+        try:
+            names = await source.approve(tool, digest) if isinstance(source, Quarantine) and seen else ()
+        except PinConflictError as error:
+            raise LookupError(
+                f"{error} for source {name}: look at what waits now (`toold sources review {name}`)"
+            ) from None
         if not names:
             raise LookupError(self._nothing_to_approve(name, tool, digest))
         return names
+
+    async def reload_pins(self, revisions: Mapping[str, int]) -> list[str]:
+        """Compares the sources with the pins that other nodes have changed; ``revisions``: of the stored ones, by name.
+        Returns why some cannot be read.
+        """
+        problems = []
+        for managed in (*self._active.values(), *self._pending.values()):
+            source: object = managed.source
+            if isinstance(source, Quarantine):
+                try:
+                    await source.reload_pins(revisions)
+                except PinError as error:
+                    problems.append(str(error))
+        return problems
 
     def _nothing_to_approve(self, name: str, tool: str, digest: str) -> str:
         if name not in self._active:
@@ -273,7 +306,8 @@ class SourceManager:
             await asyncio.wait(self._closing)
 
     def _start(self, name: str, settings: SourceSettings) -> _ManagedSource:
-        return _ManagedSource(name, settings, self._open(name, settings), self._published, self._restored)
+        source = self._open(name, settings)
+        return _ManagedSource(name, settings, source, self._published, self._restored, lambda: self.on_quarantine(name))
 
     def _restored(self, managed: _ManagedSource) -> None:
         if self._active.get(managed.name) is managed:

@@ -1,13 +1,11 @@
-"""Pins: the approved definitions of a server's tools, in a file of the state directory.
+"""Pins: the approved definitions of a server's tools.
 
 The first listing of a source is pinned as it is. Afterwards, new and changed tools are quarantined until the operator
 approves them (decision 45).
 """
 
-import os
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 import msgspec
@@ -15,13 +13,9 @@ import msgspec
 from .tool_naming import ToolNaming
 from .upstream_definition import UpstreamDefinition, changes
 
-PINS_DIRECTORY: Final = "pins"
-"""A directory in the state directory, with one file per source, mode 0600."""
-_MAX_BYTES: Final = 64 * 1024 * 1024
-
 
 class PinError(Exception):
-    """The pin file cannot be used; the message names the file, the reason and the fix."""
+    """Stored pins cannot be used; the message says where they are, the reason and the fix."""
 
 
 class ToolPin(msgspec.Struct, frozen=True):
@@ -36,10 +30,6 @@ class ToolPin(msgspec.Struct, frozen=True):
 
 Pins = Mapping[str, ToolPin]
 """Pins by the server's tool names."""
-
-
-class _File(msgspec.Struct):
-    tools: dict[str, ToolPin]
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,51 +114,31 @@ def approved_pins(pins: Pins | None, comparisons: Iterable[PinComparison]) -> Pi
     }
 
 
-class PinFile:
-    """The pin file of one source."""
+class PinConflictError(Exception):
+    """Another version was approved meanwhile."""
 
-    def __init__(self, directory: Path, source: str) -> None:
-        self._path = directory / f"{source}.json"
+    def __init__(self, tool: str) -> None:
+        super().__init__(f"another version of {tool!r} was approved meanwhile")
+        self.tool: Final = tool
 
-    def __repr__(self) -> str:
-        return f"<PinFile {self._path.name}>"
 
-    def read(self) -> Pins | None:
-        """Returns the pins, or None before the first listing.
+def merged_approval(stored: Pins | None, seen: Pins | None, comparisons: Iterable[PinComparison]) -> Pins:
+    """Returns the stored pins, updated with the current definitions of these tools, which were compared with ``seen``.
 
-        Raises:
-            PinError: the file cannot be read or decoded, so no tool counts as approved.
-        """
-        try:
-            with self._path.open("rb") as file:
-                return msgspec.json.decode(file.read(_MAX_BYTES), type=_File).tools
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            raise PinError(f"the pin file {self._path} cannot be read ({error.strerror})") from None
-        except msgspec.DecodeError as error:
-            raise PinError(
-                f"{self._path} is not a pin file ({error}); restore it, or remove it to pin the current tools"
-            ) from None
-
-    def write(self, pins: Pins) -> None:
-        """Replaces the pins atomically.
-
-        Raises:
-            PinError: the file cannot be written.
-        """
-        content = msgspec.json.format(msgspec.json.encode(_File(dict(pins)), order="deterministic"))
-        unfinished = self._path.with_suffix(".new")
-        try:
-            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            unfinished.unlink(missing_ok=True)
-            with open(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:  # noqa: PTH123 - a descriptor
-                file.write(content + b"\n")
-                file.flush()
-                os.fsync(file.fileno())
-            unfinished.replace(self._path)
-        except OSError as error:
-            raise PinError(f"the pin file {self._path} cannot be written ({error.strerror})") from None
+    Raises:
+        PinConflictError: another version of one of them has been pinned since.
+    """
+    known: Pins = stored or {}
+    changed = []
+    for comparison in comparisons:
+        name = comparison.definition.name
+        pin = known.get(name)
+        if pin is not None and pin.titled and pin.definition.digest == comparison.definition.digest:
+            continue  # the same version was approved
+        if pin != (seen or {}).get(name):
+            raise PinConflictError(name)
+        changed.append(comparison)
+    return approved_pins(stored, changed)
 
 
 class _AnyOf:

@@ -59,6 +59,7 @@ from .shared_limits import (
     SharedLimitsPort,
     TakenCall,
 )
+from .shared_pins import PinNews, SharedPinsPort, StoredPins
 from .sqlite.archive import Archive, open_archive
 from .sqlite.sqlite_store import open_sqlite_store
 from .sqlite.store_schema import DAMAGE_REMEDY, SCHEMA, find_damage, is_out_of_space, schema_version
@@ -141,6 +142,7 @@ __all__ = [
     "NodeLease",
     "NodeRow",
     "NodeState",
+    "PinNews",
     "QuotaUse",
     "RateSlot",
     "RegistryEntryChange",
@@ -163,6 +165,7 @@ __all__ = [
     "SettledCalls",
     "SettledConversationCopies",
     "SharedLimitsPort",
+    "SharedPinsPort",
     "Store",
     "StoreError",
     "StoredCall",
@@ -170,6 +173,7 @@ __all__ = [
     "StoredConversation",
     "StoredDetachedCall",
     "StoredJob",
+    "StoredPins",
     "StoredRequest",
     "StoredSession",
     "StoredTurn",

@@ -6,6 +6,7 @@ from typing import Protocol
 from .node_lease import NodeLease
 from .node_rows import NodeRow, Suspicion
 from .shared_limits import SharedLimitsPort
+from .shared_pins import SharedPinsPort
 
 
 class ClusterPort(Protocol):
@@ -22,6 +23,11 @@ class ClusterPort(Protocol):
     @property
     def limits(self) -> SharedLimitsPort:
         """The limits of all nodes together."""
+        ...
+
+    @property
+    def pins(self) -> SharedPinsPort:
+        """The pins of sources, which all nodes share."""
         ...
 
     on_fenced: Callable[[str], None]

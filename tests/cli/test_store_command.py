@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 from toold.daemon.persistence.state_directory import StateDirectory
+from toold.sources.pin_storage import PinFiles, encode_pins
+from toold.sources.tool_pins import ToolPin
+from toold.sources.upstream_definition import UpstreamDefinition
 from toold.store import CallRow, Retention, open_sqlite_store
 from toold.store.postgres.pg_schema import POSTGRES_SCHEMA
 
@@ -54,8 +57,11 @@ def test_a_migration_is_made_once(run: Run, bare_environment: Path, address: str
 
 
 def test_a_copy_and_back(run: Run, kept: Path, address: str, cluster: Cluster) -> None:
-    """The rows are in the database, where the audit commands find them, and come back to a new file."""
+    """The rows are in the database, where the audit commands find them, and come back to a new file. So do the pins."""
     run("store", "migrate")
+    pins = PinFiles(kept / "pins")
+    pins.write("crm", encode_pins({"a": ToolPin("a", UpstreamDefinition("a"))}))
+    content = (kept / "pins" / "crm.json").read_bytes()
     copied = run("store", "copy", "--from-sqlite")
     assert (copied.exit_code, "  call: 3\n" in copied.stdout) == (0, True), copied.stderr
     verified = run("audit", "verify")
@@ -67,7 +73,12 @@ def test_a_copy_and_back(run: Run, kept: Path, address: str, cluster: Cluster) -
     assert [(row["chain"], row["seq"], row["id"]) for row in exported] == [(0, 1, "a"), (0, 2, "b"), (0, 3, "c")]
     assert "exists: move it away" in run("store", "copy", "--to-sqlite").stderr
     (kept / "toold.db").rename(kept / "old.db")
+    pins.write("crm", encode_pins({}))
+    assert "crm.json has other pins: move it away" in run("store", "copy", "--to-sqlite").stderr
+    assert not (kept / "toold.db").exists()
+    (kept / "pins" / "crm.json").unlink()
     assert run("store", "copy", "--to-sqlite").exit_code == 0
+    assert (kept / "pins" / "crm.json").read_bytes() == content
     cluster.sql("UPDATE toold.call SET tool = 'chat' WHERE id = 'b'", database="of_commands")
     broken = json.loads(run("audit", "verify", "--json").stdout)
     assert [(chain["number"], chain["broken"]) for chain in broken["chains"]] == [(0, 1)]

@@ -181,6 +181,6 @@ async def test_a_changed_listing_clears_the_cache(world: World) -> None:
     assert (await call(world.daemon, "price"))["error"]["code"] == "PERMISSION_DENIED"
     assert len(world.daemon.router.cache) == 0
     for version in world.daemon.sources.waiting("shop"):
-        world.daemon.sources.approve("shop", version.name, version.digest)
+        await world.daemon.sources.approve("shop", version.name, version.digest)
     await world.listed(lambda: world.daemon.registry.get("price").withheld is None)
     assert [await world.text() for _ in range(2)] == ["price 2", "price 2"]

@@ -1,7 +1,7 @@
 """The source manager runs the configured sources and combines their tools."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -224,23 +224,26 @@ class QuarantiningSource(ScriptedSource):
             for name in self.quarantined
         ]
 
-    def approve(self, tool: str, digest: str) -> Sequence[str]:
+    async def approve(self, tool: str, digest: str) -> Sequence[str]:
         return [version.name for version in self.waiting if tool == version.name and version.digest.startswith(digest)]
+
+    async def reload_pins(self, revisions: Mapping[str, int]) -> None:
+        pass
 
 
 async def test_a_quarantined_tool_is_approved_by_its_source() -> None:
     """By the version that the operator has seen; the error for another tool lists the quarantined ones."""
     manager = SourceManager(lambda name, _: QuarantiningSource(name, ""), lambda: None)
     manager.apply(settings(s="/a"))
-    assert manager.approve("s", "new", "the hash of new") == ["new"]
-    assert manager.approve("s", "new", "the hash of n") == ["new"]
+    assert await manager.approve("s", "new", "the hash of new") == ["new"]
+    assert await manager.approve("s", "new", "the hash of n") == ["new"]
     for unseen in ("", "the hash", "the hash of an earlier one"):
         with pytest.raises(LookupError, match=f"it has the version the hash of , not '{unseen[:12]}'"):
-            manager.approve("s", "new", unseen)
+            await manager.approve("s", "new", unseen)
     with pytest.raises(LookupError, match="source s has no quarantined tool 'nwe'; quarantined: new, other"):
-        manager.approve("s", "nwe", "the hash of new")
+        await manager.approve("s", "nwe", "the hash of new")
     with pytest.raises(LookupError, match="no source 'x'; configured: s"):
-        manager.approve("x", "new", "the hash of new")
+        await manager.approve("x", "new", "the hash of new")
     await manager.close()
 
 
@@ -248,7 +251,7 @@ async def test_a_source_without_a_quarantine_has_nothing_to_approve(harness: Har
     """Such as an OpenAPI source."""
     await harness.apply(crm="/a")
     with pytest.raises(LookupError, match="source crm has no quarantined tool 'x'; quarantined: none"):
-        harness.manager.approve("crm", "x", "the hash of x")
+        await harness.manager.approve("crm", "x", "the hash of x")
 
 
 async def test_restored_tools_are_listed_before_their_source_is_ready(harness: Harness) -> None:

@@ -5,7 +5,15 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from toold.sources.tool_pins import PinError, PinFile, ToolPin, approved_pins, compare_listing
+from toold.sources.pin_storage import PinFiles
+from toold.sources.tool_pins import (
+    PinConflictError,
+    Pins,
+    ToolPin,
+    approved_pins,
+    compare_listing,
+    merged_approval,
+)
 from toold.sources.upstream_definition import UpstreamDefinition
 
 NAMES = st.lists(st.sampled_from(["a", "b", "c", "d/e", "d.e", "d_e"]), unique=True)
@@ -61,17 +69,22 @@ def test_a_taken_name_wins_over_a_pinned_one() -> None:
 
 
 def test_only_the_owner_can_read_the_pin_file(tmp_path: Path) -> None:
-    """The file can be read back; before the first listing there are no pins."""
-    file = PinFile(tmp_path / "pins", "s")
-    assert file.read() is None
-    pins = {"a": ToolPin("s_a", UpstreamDefinition("a", "Do it.", {"type": "object"}, None, {"readOnlyHint": True}))}
-    file.write(pins)
-    assert file.read() == pins
+    """It is one file for each set of pins."""
+    PinFiles(tmp_path / "pins").write("s", b"{}")
     assert (tmp_path / "pins" / "s.json").stat().st_mode & 0o077 == 0
 
 
-def test_a_damaged_pin_file_is_an_error(tmp_path: Path) -> None:
-    """It is not treated as a first listing."""
-    (tmp_path / "s.json").write_text("{", encoding="utf-8")
-    with pytest.raises(PinError, match=r"s\.json is not a pin file"):
-        PinFile(tmp_path, "s").read()
+def test_an_approval_of_a_version_that_another_one_replaced_is_refused() -> None:
+    """Two operators approve the same tool: the first one decides, unless they approve the same version. An approval of
+    another tool does not matter.
+    """
+    seen = approved_pins(None, compare_listing("s", None, define("a", "b"), ()))
+
+    def approval(description: str, pins: Pins, name: str = "a") -> Pins:
+        return merged_approval(pins, seen, compare_listing("s", seen, define(name, description=description), ()))
+
+    stored = approval("first", approval("other", seen, "b"))
+    assert {name: pin.definition.description for name, pin in stored.items()} == {"a": "first", "b": "other"}
+    assert approval("first", stored) == stored
+    with pytest.raises(PinConflictError, match="another version of 'a' was approved meanwhile"):
+        approval("second", stored)

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from ...protocol.name_suggestions import close_names, did_you_mean
-from ...sources import COMMAND_ENVIRONMENT, PINS_DIRECTORY, may_provide, unavailable_secrets
+from ...sources import COMMAND_ENVIRONMENT, KnownPins, may_provide, unavailable_secrets
+from ...store import StoreError
 from ...tools import (
     EFFECT_LOG,
     SecretLocation,
@@ -19,6 +20,7 @@ from ...tools import (
     workflows_in,
 )
 from ..config.settings import Settings
+from ..store_opening import known_pins
 from .check_result import CheckResult
 
 
@@ -91,7 +93,10 @@ def _unknown(settings: Settings, pipelines: list[Tool]) -> Iterator[CheckResult]
     conditional = (*simulated, *clink_tools(settings.clink))
     registry = find_tools(conditional, workflow_dir=settings.workflow_dir, pipeline_dir=settings.pipeline_dir)
     known = [tool.name for tool in registry.tools]
-    pins = settings.state_dir / PINS_DIRECTORY
+    try:
+        pins = known_pins(settings, settings.state_dir)
+    except StoreError:
+        pins = KnownPins({})  # so any source may have any tool; the checks of the database say why
     for pipeline in pipelines:
         for name in named_by(Path(pipeline.source)):
             if name in registry or any(may_provide(*source, name, pins=pins) for source in settings.sources.items()):

@@ -11,6 +11,7 @@ import structlog
 from pydantic import SecretStr
 
 from ...protocol.tool_call import LOCAL
+from ...sources import SourceManager
 from ...store import ClusterPort, StoreError
 from ...version import __version__
 from ..config.setting_sources import SettingsError
@@ -28,6 +29,7 @@ from .node_shares import NodeShares
 from .peer_client import PeerClient
 from .peer_key import PeerKey
 from .peer_service import PeerService
+from .pin_watch import PinWatch
 from .session_relay import RelayOptions, SessionRelay
 
 _LAST_WRITE_S: Final = 2.0
@@ -52,6 +54,7 @@ class ClusterNode:
         name: str,
         service: PeerService,
         budgets: Callable[[], Iterable[Budget]],
+        sources: Callable[[], SourceManager],
     ) -> None:
         """``name``: this node's name in the cluster."""
         self.store = store
@@ -61,6 +64,8 @@ class ClusterNode:
         self.shares = NodeShares(store.limits, store.lease)
         """The part of this node of the calls that principals may run at once."""
         store.limits.on_wake = self._wake
+        self.pins = PinWatch(store.pins, sources)
+        """The pins of sources as other nodes change them."""
         self.service = service
         """What this node does for the others."""
         self.key = PeerKey(peer_secret(settings).get_secret_value())
@@ -181,6 +186,9 @@ class _Daemon(Protocol):
     @property
     def metrics(self) -> Metrics: ...
 
+    @property
+    def sources(self) -> SourceManager: ...
+
 
 def open_cluster(
     store: ClusterPort | None, settings: Settings, name: str, daemon: Callable[[], _Daemon]
@@ -202,7 +210,7 @@ def open_cluster(
     def budgets() -> Iterable[Budget]:
         return (*daemon().principal_limits.budgets, *daemon().router.agent_budgets.all)
 
-    return ClusterNode(store, settings, name, service, budgets)
+    return ClusterNode(store, settings, name, service, budgets, lambda: daemon().sources)
 
 
 async def _attempt(writing: Awaitable[None], what: str) -> None:

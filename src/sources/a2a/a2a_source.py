@@ -1,10 +1,9 @@
 """A remote agent as a source of tools: reads its card again and again, and calls the agent."""
 
 import asyncio
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Mapping
 from contextlib import suppress
 from functools import partial
-from pathlib import Path
 from typing import Any, Final
 
 import structlog
@@ -17,6 +16,7 @@ from ...protocol.tool_call import Annotations
 from ...tools import OrchestrationContext, Tool, ToolOutput, Turn, continued_by_run
 from ..address_policy import AddressPolicy
 from ..checked_network import CheckedNetwork
+from ..pin_storage import PinStorage
 from ..pinned_catalog import PinnedCatalog
 from ..source import QuarantinedVersion, SourceListener
 from ..source_auth import worded_for_user
@@ -50,8 +50,8 @@ _log = structlog.get_logger("toold.sources.a2a")
 class A2ASource:
     """Implements ``Source`` and ``Quarantine``."""
 
-    def __init__(self, name: str, settings: A2ASettings, pins: Path, taken: Callable[[], Container[str]]) -> None:
-        """``pins`` is the directory of the pin files; ``taken`` returns the tool names that other sources use."""
+    def __init__(self, name: str, settings: A2ASettings, pins: PinStorage, taken: Callable[[], Container[str]]) -> None:
+        """``taken`` returns the tool names that other sources use."""
         self._name = name
         self._settings = settings
         self._network = CheckedNetwork(AddressPolicy(settings.allow_private))
@@ -106,17 +106,29 @@ class A2ASource:
         """The versions that wait for approval."""
         return self._catalog.latest.waiting("tool")
 
-    def approve(self, tool: str, digest: str) -> tuple[str, ...]:
+    async def approve(self, tool: str, digest: str) -> tuple[str, ...]:
         """Approves a version of a tool, by its name here or the skill's id.
 
         Raises:
+            PinConflictError: another version was approved meanwhile.
             PinError: the pins cannot be written.
         """
         selected = self._catalog.latest.select_quarantined(tool, digest)
         if selected and self._listener is not None:
-            self._catalog.approve(selected)
-            self._publish(self._listener)
+            try:
+                await self._catalog.approve(selected)
+            finally:
+                self._publish(self._listener)
         return tuple(comparison.definition.name for comparison in selected)
+
+    async def reload_pins(self, revisions: Mapping[str, int]) -> None:
+        """Changes of the card that this node accepts stay accepted, but are not pinned again: two nodes that read
+        different cards would not stop.
+        """
+        if await self._catalog.reload(revisions) and self._listener is not None:
+            if self._settings.on_change == "accept":
+                self._catalog.accept_changes()
+            self._publish(self._listener)
 
     async def check(self, listener: SourceListener) -> str:
         """Reads the card once and publishes the tools; returns the agent's name.
@@ -161,7 +173,8 @@ class A2ASource:
                 change=comparison.quarantine_reason,
             )
         self._publish(listener)  # no await since the names were chosen: another source could take them
-        await self._catalog.save()
+        if await self._catalog.save():
+            self._publish(listener)
 
     def _publish(self, listener: SourceListener) -> None:
         listener.publish(self._tools(), self._catalog.latest.notes)

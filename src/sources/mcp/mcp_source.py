@@ -3,9 +3,8 @@
 import asyncio
 import random
 import time
-from collections.abc import AsyncIterator, Callable, Container
+from collections.abc import AsyncIterator, Callable, Container, Mapping
 from contextlib import asynccontextmanager, suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from ...protocol.backoff import backoff_s
@@ -16,11 +15,12 @@ from ..address_policy import AddressPolicy
 from ..checked_network import CheckedNetwork
 from ..oauth.oauth_requests import SourceOAuth
 from ..oauth.sign_in_desk import SignInDesk
+from ..pin_storage import PinStorage
 from ..pinned_catalog import PinnedCatalog
 from ..source import QuarantinedVersion, SourceListener
 from ..source_content import ContentSource, NoSourceEvents, SourceEvents
 from ..source_settings import McpSettings
-from ..tool_pins import PinError
+from ..tool_pins import PinConflictError, PinError
 from ..upstream_definition import UpstreamListing
 from .sdk_modules import new_content_requests, session_opener
 from .server_output import ServerLog
@@ -55,14 +55,12 @@ class McpSource:
         self,
         name: str,
         settings: McpSettings,
-        pins: Path,
+        pins: PinStorage,
         taken: Callable[[], Container[str]],
         events: SourceEvents = _NO_EVENTS,
         desk: SignInDesk | None = None,
     ) -> None:
-        """``pins`` is the directory of the pin files; ``taken`` returns the tool names that other sources use; ``desk``
-        has the sign-ins.
-        """
+        """``taken`` returns the tool names that other sources use; ``desk`` has the sign-ins."""
         self._name = name
         self._settings = settings
         self._network = CheckedNetwork(AddressPolicy(settings.allow_private))
@@ -150,22 +148,32 @@ class McpSource:
     def instructions(self) -> str:
         return self._instructions.text
 
-    def approve(self, tool: str, digest: str) -> tuple[str, ...]:
+    async def approve(self, tool: str, digest: str) -> tuple[str, ...]:
         """Approves a version of a tool or prompt, by its served or upstream name, or of the ``instructions``; returns
         its upstream name.
 
         Raises:
+            PinConflictError: another version was approved meanwhile.
             PinError: the pins cannot be written.
         """
         selected = self._catalog.latest.select_quarantined(tool, digest)
-        if selected and self._listener is not None:
-            self._catalog.approve(selected)
-            self._publish(self._listener)
         names = tuple(comparison.definition.name for comparison in selected)
-        others = (*self._content.approve(tool, digest), *self._instructions.approve(tool, digest))
-        if others:
+        try:
+            if selected:
+                await self._catalog.approve(selected)
+            names += await self._content.approve(tool, digest)
+            names += await self._instructions.approve(tool, digest)
+        except PinConflictError:
             self._publish_notes()
-        return (*names, *others)
+            raise
+        if names:
+            self._publish_notes()
+        return names
+
+    async def reload_pins(self, revisions: Mapping[str, int]) -> None:
+        parts = (self._catalog, self._content, self._instructions)
+        if any([await part.reload(revisions) for part in parts]):
+            self._publish_notes()
 
     async def check(self, listener: SourceListener) -> str:
         """Connects once and publishes the tools; returns the server's title.
@@ -323,8 +331,8 @@ class McpSource:
         await self._catalog.update(listing)
         self._link.session = session
         self._publish(listener)  # no await since the update: another source could take the free names
-        await self._catalog.save()
-        await self._instructions.save()
+        if any([await self._catalog.save(), await self._instructions.save()]):
+            self._publish(listener)
 
     def _publish(self, listener: SourceListener) -> None:
         self._listing_failed = False

@@ -3,11 +3,11 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from ...protocol.error_codes import CallError
 from ...tools import ToolContext
+from ..pin_storage import PinStorage
 from ..pinned_catalog import PinnedCatalog
 from ..source import QuarantinedVersion, SourceNote
 from ..source_content import Entry, SourceContent, SourceEvents, SourcePrompt
@@ -20,7 +20,7 @@ if TYPE_CHECKING:  # imports the SDK, which takes a second
     from .content_requests import ContentRequests, ListedContent
 
 PROMPT_PINS: Final = ".prompts"
-"""Added to the source's name in the name of the pin file; no source's name has a dot."""
+"""Added to the source's name in the name of its pins; no source's name has a dot."""
 
 
 _Ask = Callable[[ContentQuestion, ToolContext], Awaitable[dict[str, Any]]]
@@ -29,14 +29,14 @@ _Ask = Callable[[ContentQuestion, ToolContext], Awaitable[dict[str, Any]]]
 class UpstreamContent:
     """What one server offers besides tools. Implements ``ContentSource``."""
 
-    def __init__(self, source: str, pins: Path, events: SourceEvents, timeout_s: float, ask: _Ask) -> None:
-        """``pins`` is the directory of the pin files; ``ask`` puts a question in a session with the server."""
+    def __init__(self, source: str, pins: PinStorage, events: SourceEvents, timeout_s: float, ask: _Ask) -> None:
+        """``ask`` puts a question in a session with the server."""
         self._ask = ask
         self._source = source
         self._events = events
         self._timeout_s = timeout_s
         taken = partial(events.taken_prompts, source)
-        self._prompts = PinnedCatalog(source, pins, taken, pin_file=f"{source}{PROMPT_PINS}")
+        self._prompts = PinnedCatalog(source, pins, taken, kept_as=f"{source}{PROMPT_PINS}")
         self._listed: ListedContent | None = None
         self._followed: frozenset[str] = frozenset()
         self._follow_others = asyncio.Event()
@@ -67,17 +67,31 @@ class UpstreamContent:
         """The versions of prompts that wait for approval."""
         return self._prompts.latest.waiting("prompt")
 
-    def approve(self, prompt: str, digest: str) -> tuple[str, ...]:
+    async def approve(self, prompt: str, digest: str) -> tuple[str, ...]:
         """Approves a version of a prompt, by its served or upstream name; returns its upstream name.
 
         Raises:
+            PinConflictError: another version was approved meanwhile.
             PinError: the pins cannot be written.
         """
         selected = self._prompts.latest.select_quarantined(prompt, digest)
         if selected:
-            self._prompts.approve(selected)
-            self._publish()
+            try:
+                await self._prompts.approve(selected)
+            finally:
+                self._publish()
         return tuple(comparison.definition.name for comparison in selected)
+
+    async def reload(self, revisions: Mapping[str, int]) -> bool:
+        """Compares the prompts with the pins if other nodes have changed them. Returns whether they have.
+
+        Raises:
+            PinError: the pins cannot be read.
+        """
+        changed = await self._prompts.reload(revisions)
+        if changed:
+            self._publish()
+        return changed
 
     async def update(self, requests: "ContentRequests", *, pin: bool = True) -> None:
         """Lists resources and prompts again, and publishes them if they have changed.
@@ -95,8 +109,8 @@ class UpstreamContent:
         await self._prompts.update(UpstreamListing(definitions))
         self._listed = listed
         self._publish()
-        if pin:
-            await self._prompts.save()
+        if pin and await self._prompts.save():
+            self._publish()
 
     async def report_updates(self, requests: "ContentRequests") -> None:
         """Keeps the subscriptions of one session, until it is cancelled."""

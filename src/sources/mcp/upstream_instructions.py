@@ -1,17 +1,17 @@
 """The instructions of one server, pinned like its tools: they are text for a model."""
 
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from ...protocol.content_text import head_and_tail
 from ...protocol.terminal_text import terminal_safe
+from ..pin_storage import PinStorage
 from ..pinned_catalog import PinnedCatalog
 from ..source import QuarantinedVersion, SourceNote
 from ..upstream_definition import UpstreamDefinition, UpstreamListing
 
 INSTRUCTION_PINS: Final = ".instructions"
-"""Added to the source's name in the name of the pin file; no source's name has a dot."""
+"""Added to the source's name in the name of its pins; no source's name has a dot."""
 INSTRUCTIONS: Final = "instructions"
 """The name by which they are approved."""
 MAX_CHARS: Final = 16_384
@@ -23,10 +23,9 @@ class UpstreamInstructions:
     ones are a change.
     """
 
-    def __init__(self, source: str, pins: Path) -> None:
-        """``pins`` is the directory of the pin files."""
+    def __init__(self, source: str, pins: PinStorage) -> None:
         self._source = source
-        self._pinned = PinnedCatalog(source, pins, tuple, pin_file=f"{source}{INSTRUCTION_PINS}")
+        self._pinned = PinnedCatalog(source, pins, tuple, kept_as=f"{source}{INSTRUCTION_PINS}")
 
     def __repr__(self) -> str:
         return f"<UpstreamInstructions of {self._source}>"
@@ -53,15 +52,16 @@ class UpstreamInstructions:
         """The version that waits for approval."""
         return self._pinned.latest.waiting(INSTRUCTIONS)
 
-    def approve(self, name: str, digest: str) -> tuple[str, ...]:
+    async def approve(self, name: str, digest: str) -> tuple[str, ...]:
         """Approves a version of them; returns their name.
 
         Raises:
+            PinConflictError: another version was approved meanwhile.
             PinError: the pins cannot be written.
         """
         selected = self._pinned.latest.select_quarantined(name, digest)
         if selected:
-            self._pinned.approve(selected)
+            await self._pinned.approve(selected)
         return tuple(comparison.definition.name for comparison in selected)
 
     async def restore(self) -> None:
@@ -83,10 +83,18 @@ class UpstreamInstructions:
         cleaned = head_and_tail(terminal_safe(text or "", keep="\n").strip(), MAX_CHARS)
         await self._pinned.update(UpstreamListing([UpstreamDefinition(INSTRUCTIONS, cleaned)]))
 
-    async def save(self) -> None:
-        """Pins the first text.
+    async def reload(self, revisions: Mapping[str, int]) -> bool:
+        """Compares the text with the pins if other nodes have changed them. Returns whether they have.
+
+        Raises:
+            PinError: the pins cannot be read.
+        """
+        return await self._pinned.reload(revisions)
+
+    async def save(self) -> bool:
+        """Pins the first text. Returns whether another node has pinned another one before.
 
         Raises:
             PinError: the pins cannot be written.
         """
-        await self._pinned.save()
+        return await self._pinned.save()

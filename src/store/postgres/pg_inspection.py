@@ -1,4 +1,4 @@
-"""What ``toold doctor`` has to know about a PostgreSQL database. Changes nothing."""
+"""What ``toold doctor`` and ``toold sources check`` have to know about a PostgreSQL database. Changes nothing."""
 
 import statistics
 import time
@@ -8,7 +8,7 @@ import psycopg
 
 from ..node_rows import NodeRow
 from ..store_errors import StoreError
-from . import pg_node_sql
+from . import pg_node_sql, pg_pins_sql
 from .pg_connection import connect_to_postgres, reason_of, shown_address
 from .pg_schema import StoredSchema, require_schema
 
@@ -67,6 +67,20 @@ def inspect_postgres(address: str) -> PostgresInspection:
             )
     except psycopg.Error as error:
         raise StoreError(f"{place} cannot be inspected ({reason_of(error)})", reason_of(error)) from None
+
+
+def read_pins(address: str) -> dict[str, bytes]:
+    """Returns the pins of sources by name, as JSON.
+
+    Raises:
+        StoreError: the database cannot be reached, or toold cannot use it; the message says what to do.
+    """
+    try:
+        with connect_to_postgres(address, name="toold", lost_after_s=_LOST_AFTER_S) as connection:
+            require_schema(connection, address)
+            return pg_pins_sql.all_pins(connection)
+    except psycopg.Error as error:
+        raise StoreError(f"{shown_address(address)} cannot be read ({reason_of(error)})", reason_of(error)) from None
 
 
 def _backend(connection: Connection) -> Any:

@@ -16,22 +16,26 @@ _RETRY_S: Final = 2.0
 
 
 class PgNotifications:
-    """Calls ``notified`` with the payload of each notification on a channel, from the start until it is closed.
+    """Calls functions with the payloads of notifications, from the start until it is closed.
 
     Notifications that come while the connection is lost are lost, too.
     """
 
-    def __init__(self, connect: Callable[[], Connection], channel: str, notified: Callable[[str], None]) -> None:
+    def __init__(self, connect: Callable[[], Connection]) -> None:
         self._connect = connect
-        self._channel = channel
-        self._notified = notified
+        self._notified: dict[str, Callable[[str], None]] = {}
         self._connection: Connection | None = None
         self._task: asyncio.Task[None] | None = None
         self._lost = asyncio.Event()
 
+    def listen(self, channel: str, notified: Callable[[str], None]) -> None:
+        """Calls ``notified`` with each payload on this channel. To be called before the start."""
+        self._notified[channel] = notified
+
     def start(self) -> None:
-        """Begins to listen, in the background."""
-        self._task = asyncio.create_task(self._run(), name="database notifications")
+        """Begins to listen, in the background. Again, it does nothing."""
+        if self._task is None:
+            self._task = asyncio.create_task(self._run(), name="database notifications")
 
     async def close(self) -> None:
         """Stops, and closes the connection."""
@@ -61,7 +65,8 @@ class PgNotifications:
     def _listen(self) -> Connection:
         connection = self._connect()
         try:
-            connection.execute(f"LISTEN {self._channel}".encode())
+            for channel in self._notified:
+                connection.execute(f"LISTEN {channel}".encode())
         except BaseException:
             connection.close()
             raise
@@ -74,4 +79,4 @@ class PgNotifications:
             self._lost.set()
             return
         while notification := connection.pgconn.notifies():
-            self._notified(notification.extra.decode("utf-8", "replace"))
+            self._notified[notification.relname.decode()](notification.extra.decode("utf-8", "replace"))

@@ -7,23 +7,31 @@ from ..commit_entries import NodeAnnounced, NodeBuried, NodeDraining, NodeLeft
 from ..node_lease import NodeLease
 from ..node_rows import NodeRow, Suspicion
 from ..shared_limits import SharedLimitsPort
+from ..shared_pins import SharedPinsPort
 from ..store_writer import StoreWriter
 from . import pg_node_sql
+from .pg_notifications import PgNotifications
 from .postgres_committer import PostgresCommitter
 from .postgres_limits import PostgresLimits
+from .postgres_pins import PostgresPins
 from .postgres_reader import PostgresReader
+from .postgres_threads import PostgresThreads
 
 
 class PostgresCluster:
     """Writes through the queue of the store's writer: fenced, and in order with all other writes."""
 
     def __init__(
-        self, committer: PostgresCommitter, writer: StoreWriter, reader: PostgresReader, limits: PostgresLimits
+        self, committer: PostgresCommitter, writer: StoreWriter, reader: PostgresReader, threads: PostgresThreads
     ) -> None:
+        """``threads`` execute the statements of limits and pins."""
         self._committer = committer
         self._writer = writer
         self._reader = reader
-        self._limits = limits
+        self._threads = threads
+        self._notifications = PgNotifications(threads.connect)
+        self._limits = PostgresLimits(threads, self._notifications, self.epoch, check_lease=writer.sync)
+        self._pins = PostgresPins(threads, self._notifications, self.epoch)
 
     @property
     def epoch(self) -> str:
@@ -39,6 +47,11 @@ class PostgresCluster:
     def limits(self) -> SharedLimitsPort:
         """The limits of all nodes together."""
         return self._limits
+
+    @property
+    def pins(self) -> SharedPinsPort:
+        """The pins of sources, which all nodes share."""
+        return self._pins
 
     @property
     def on_fenced(self) -> Callable[[str], None]:
@@ -70,5 +83,6 @@ class PostgresCluster:
         await asyncio.wrap_future(self._writer.commit(NodeLeft()))
 
     async def close(self) -> None:
-        """Closes the connections of the limits."""
-        await self._limits.close()
+        """Closes the connections of limits and pins."""
+        await self._notifications.close()
+        await self._threads.close()

@@ -1,7 +1,7 @@
 """The limits that all nodes share, on PostgreSQL (``SharedLimitsPort``)."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 import psycopg
 
@@ -17,36 +17,30 @@ from .postgres_threads import PostgresThreads
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 
-LIMITS_THREADS: Final = 2
-"""Statements of limits wait for other nodes' for milliseconds; they must not wait for searches."""
-
 T = TypeVar("T")
 
 
 class PostgresLimits:
-    """Statements of limits, with their own connections. ``check_lease`` makes the writer commit, so that it finds out
-    that this node is dead.
-    """
+    """Statements of limits. ``check_lease`` makes the writer commit, so that it finds out that this node is dead."""
 
     def __init__(
-        self, address: str, *, epoch: str, node_name: str, lease_s: float, check_lease: Callable[[], object]
+        self,
+        threads: PostgresThreads,
+        notifications: PgNotifications,
+        epoch: str,
+        *,
+        check_lease: Callable[[], object],
     ) -> None:
         self._epoch = epoch
         self._check_lease = check_lease
-        self._threads = PostgresThreads(
-            address, name=f"toold {node_name} limits", epoch=epoch, lease_s=lease_s, threads=LIMITS_THREADS
-        )
-        self._notifications = PgNotifications(self._threads.connect, LIMITS_CHANNEL, self._notified)
+        self._threads = threads
+        self._notifications = notifications
         self.on_wake: Callable[[str], None] = lambda _: None
+        notifications.listen(LIMITS_CHANNEL, self._notified)
 
     def start(self) -> None:
         """Begins to listen to the other nodes."""
         self._notifications.start()
-
-    async def close(self) -> None:
-        """Closes the connections."""
-        await self._notifications.close()
-        await self._threads.close()
 
     async def admit(self, request: AdmitRequest, *, may_take: bool) -> AdmitAnswer:
         return await self._run(

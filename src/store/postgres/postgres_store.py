@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Final
 
 from ..group_committer import Content
 from ..node_lease import NodeLease
@@ -10,8 +11,11 @@ from ..store import Store
 from ..store_writer import StoreWriter
 from .postgres_cluster import PostgresCluster
 from .postgres_committer import PostgresCommitter
-from .postgres_limits import PostgresLimits
 from .postgres_reader import PostgresReader
+from .postgres_threads import PostgresThreads
+
+LIMITS_THREADS: Final = 2
+"""Statements of limits wait for other nodes' for milliseconds; they must not wait for searches."""
 
 
 def open_postgres_store(
@@ -65,6 +69,8 @@ def open_postgres_store(
         check_lease=writer.sync,
         chain=lambda: committer.chain_number,
     )
-    limits = PostgresLimits(address, epoch=epoch, node_name=node_name, lease_s=lease_s, check_lease=writer.sync)
-    cluster = PostgresCluster(committer, writer, reader, limits)
+    threads = PostgresThreads(
+        address, name=f"toold {node_name} limits", epoch=epoch, lease_s=lease_s, threads=LIMITS_THREADS
+    )
+    cluster = PostgresCluster(committer, writer, reader, threads)
     return Store(writer, reader, path=path, copy_conversations=copy_conversations, cluster=cluster)

@@ -1,14 +1,15 @@
 """Copies the whole store between a stopped SQLite database and a PostgreSQL database that no node uses.
 
-It copies everything that the store's parts keep. Sums that triggers maintain are computed again. Times of the store's
-clock keep their age. The first audit chain is copied unchanged. A SQLite database has only one chain, so the rows of
-the other chains are signed again there, after those of the first one.
+It copies everything that the store's parts keep, and the pins of sources, which are files next to a SQLite database.
+Sums that triggers maintain are computed again. Times of the store's clock keep their age. The first audit chain is
+copied unchanged. A SQLite database has only one chain, so the rows of the other chains are signed again there, after
+those of the first one.
 """
 
 import contextlib
 import itertools
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -22,7 +23,7 @@ from ..sqlite.chain_writer import ChainWriter
 from ..sqlite.store_schema import open_database, open_for_reading
 from ..store_clock import StoreClock
 from ..store_errors import StoreError
-from . import pg_chain_sql
+from . import pg_chain_sql, pg_pins_sql
 from .copied_tables import (
     ADDED_COLUMNS,
     COPIED_TABLES,
@@ -51,9 +52,9 @@ class CopiedStore(NamedTuple):
     """Audit rows that were signed again."""
 
 
-def copy_to_postgres(source: Path, address: str, key: bytes) -> CopiedStore:
+def copy_to_postgres(source: Path, address: str, key: bytes, pins: Mapping[str, bytes]) -> CopiedStore:
     """Copies a SQLite database, whose daemon does not run, into a PostgreSQL database that is migrated and empty. All
-    or nothing.
+    or nothing. ``pins``: the contents of the pin files, by name.
 
     Raises:
         StoreError: one of them cannot be used, the target is not empty or has nodes that run.
@@ -68,15 +69,20 @@ def copy_to_postgres(source: Path, address: str, key: bytes) -> CopiedStore:
                 shift = _now(postgres) - store_clock_sql.load(sqlite).now()
                 rows = {table.name: _to_postgres(sqlite, postgres, table, shift) for table in COPIED_TABLES}
                 _add_head(sqlite, postgres, key)
+                pg_pins_sql.insert(postgres, pins)
         except psycopg.Error as error:
             raise StoreError(f"{place} cannot be written ({reason_of(error)})", reason_of(error)) from None
         except sqlite3.Error as error:
             raise StoreError(f"{source} cannot be read ({error})", str(error)) from None
+    rows["source_pins"] = len(pins)
     return CopiedStore({name: count for name, count in rows.items() if count})
 
 
-def copy_to_sqlite(address: str, target: Path, key: bytes) -> CopiedStore:
-    """Copies a PostgreSQL database that no node uses into a new SQLite database.
+def copy_to_sqlite(
+    address: str, target: Path, key: bytes, write_pins: Callable[[Mapping[str, bytes]], None]
+) -> CopiedStore:
+    """Copies a PostgreSQL database that no node uses into a new SQLite database. ``write_pins`` gets the contents of
+    the pin files, by name; the database is not made if it raises.
 
     Raises:
         StoreError: one of them cannot be used, the target exists, or nodes run.
@@ -97,6 +103,7 @@ def copy_to_sqlite(address: str, target: Path, key: bytes) -> CopiedStore:
             sqlite.execute("BEGIN")
             rows = {table.name: _to_sqlite(postgres, sqlite, table) for table in COPIED_TABLES}
             _write_head(postgres, sqlite)
+            pins = pg_pins_sql.all_pins(postgres)
             store_clock_sql.save(sqlite, clock)
             sqlite.execute("COMMIT")
             resigned = _sign_other_chains(postgres, sqlite, key)
@@ -105,10 +112,12 @@ def copy_to_sqlite(address: str, target: Path, key: bytes) -> CopiedStore:
         raise StoreError(f"{place} cannot be read ({reason_of(error)})", reason_of(error)) from None
     except sqlite3.Error as error:
         raise StoreError(f"{target} cannot be written ({error})", str(error)) from None
+    write_pins(pins)
     for suffix in ("-wal", "-shm"):
         unfinished.with_name(unfinished.name + suffix).unlink(missing_ok=True)
     unfinished.replace(target)
     rows["call"] += resigned
+    rows["source_pins"] = len(pins)
     return CopiedStore({name: count for name, count in rows.items() if count}, resigned)
 
 
@@ -139,7 +148,7 @@ def _require_unused(connection: Connection, place: str) -> None:
 
 
 def _require_empty(connection: Connection, place: str) -> None:
-    for table in ("node", "chain", *(table.name for table in COPIED_TABLES)):
+    for table in ("node", "chain", "source_pins", *(table.name for table in COPIED_TABLES)):
         found = connection.execute(sql.SQL("SELECT FROM {} LIMIT 1").format(sql.Identifier(table))).fetchone()
         if found is not None:
             raise StoreError(f"{place} is not empty ({table} has rows): copy into a new database", "not empty")

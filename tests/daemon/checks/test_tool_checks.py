@@ -7,7 +7,8 @@ from toold.daemon.checks.tool_checks import files, prompt_servers, source_secret
 from toold.daemon.config.setting_sources import load_settings
 from toold.daemon.config.settings import Settings
 from toold.sources import PINS_DIRECTORY
-from toold.sources.tool_pins import PinFile, ToolPin
+from toold.sources.pin_storage import PinFiles, encode_pins
+from toold.sources.tool_pins import ToolPin
 from toold.sources.upstream_definition import UpstreamDefinition
 
 
@@ -63,15 +64,15 @@ def test_approved_tools_of_a_server_count(tmp_path: Path, pipelines: Path) -> No
     save(pipelines, "first", "remote")
     (tmp_path / "toold.toml").write_text('[sources.far]\ntype = "mcp"\ncommand = ["far"]\n')
     read = settings(tmp_path, TOOLD_PIPELINE_DIR=str(pipelines))
-    pins = PinFile(read.state_dir / PINS_DIRECTORY, "far")
+    pins = PinFiles(read.state_dir / PINS_DIRECTORY)
 
     def status() -> list[str]:
         return [check.status for check in files(read)]
 
     assert status() == ["ok"]
-    pins.write({"other": ToolPin("other", UpstreamDefinition("other"))})
+    pins.write("far", encode_pins({"other": ToolPin("other", UpstreamDefinition("other"))}))
     assert status() == ["warn"]
-    pins.write({"away": ToolPin("remote", UpstreamDefinition("away"))})
+    pins.write("far", encode_pins({"away": ToolPin("remote", UpstreamDefinition("away"))}))
     assert status() == ["ok"]
     (read.state_dir / PINS_DIRECTORY / "far.json").write_text("{")
     assert status() == ["ok"]

@@ -18,6 +18,7 @@ from toold.store import (
 )
 
 from .memory_limits import MemoryLimits, NodeLimits
+from .memory_pins import MemoryPins, NodePins
 
 
 class MemoryCluster:
@@ -28,6 +29,7 @@ class MemoryCluster:
         self.holders: dict[bytes, str] = {}
         """Hash of the resume key → epoch."""
         self.limits = MemoryLimits()
+        self.pins = MemoryPins()
 
 
 class MemoryNode:
@@ -44,6 +46,7 @@ class MemoryNode:
         self.state: NodeState = "live"
         self.left_s = 300.0
         self.limits = NodeLimits(cluster.limits, epoch)
+        self.pins = NodePins(cluster.pins)
         cluster.members[epoch] = self
 
     @property

@@ -18,6 +18,7 @@ from toold.protocol.a2a.remote_card import UnusableCardError, read_card
 from toold.sources import SourceCheck, SourceSettings, check_source, read_sources
 from toold.sources.a2a.a2a_source import A2ASource
 from toold.sources.a2a.card_fetch import allowed_interface
+from toold.sources.pin_storage import PinFiles
 
 
 def card(url: str, **fields: Any) -> dict[str, Any]:
@@ -30,7 +31,7 @@ def settings(api: Api, **fields: Any) -> SourceSettings:
 
 
 async def checked(api: Api, tmp_path: Path, **fields: Any) -> SourceCheck:
-    return await check_source("legal", settings(api, **fields), pins=tmp_path)
+    return await check_source("legal", settings(api, **fields), pins=PinFiles(tmp_path))
 
 
 async def test_the_card_is_at_one_of_two_places(api: Api, tmp_path: Path) -> None:
@@ -185,7 +186,7 @@ async def test_a_changed_card_is_quarantined_until_it_is_approved(on_change: str
 
     api.answers = [answer]
     configured = settings(api, on_change=on_change)
-    source = A2ASource("legal", configured, tmp_path / "pins", set)  # type: ignore[arg-type]
+    source = A2ASource("legal", configured, PinFiles(tmp_path / "pins"), set)  # type: ignore[arg-type]
     listener = Listener()
     running = asyncio.create_task(source.run(listener))
     try:
@@ -203,7 +204,7 @@ async def test_a_changed_card_is_quarantined_until_it_is_approved(on_change: str
             assert "has another address or key" in str(withheld)
             (version,) = source.waiting
             assert "elsewhere" in version.diff
-            assert source.approve("legal", version.digest) == ("legal",)
+            assert await source.approve("legal", version.digest) == ("legal",)
             assert listener.tools[0].withheld is None
     finally:
         running.cancel()

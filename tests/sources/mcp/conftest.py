@@ -13,6 +13,7 @@ from toold.protocol.error_codes import CallError
 from toold.sources import read_sources
 from toold.sources.mcp import mcp_source
 from toold.sources.mcp.mcp_source import McpSource
+from toold.sources.pin_storage import PinFiles
 from toold.sources.source import SourceNote
 from toold.sources.source_settings import McpSettings
 from toold.tools import Tool, ToolOutput
@@ -117,7 +118,7 @@ async def running_source(
     """Runs a source until the block ends."""
     settings = read_sources({name: {"type": "mcp", **table}})[name]
     assert isinstance(settings, McpSettings)
-    source = McpSource(name, settings, directory / "pins", lambda: taken)
+    source = McpSource(name, settings, PinFiles(directory / "pins"), lambda: taken)
     listener = FakeListener(source, context_with)
     running = asyncio.create_task(source.run(listener))
     try:

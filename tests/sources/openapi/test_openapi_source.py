@@ -10,6 +10,7 @@ import pytest
 from starlette.responses import JSONResponse, Response
 from toold.sources import Source, check_source, open_source, read_sources
 from toold.sources.openapi import openapi_source as module
+from toold.sources.pin_storage import PinFiles
 from toold.sources.source import SourceNote
 from toold.tools import Tool, ToolOutput, bind
 
@@ -52,7 +53,7 @@ class FakeListener:
 
 
 def opened(table: dict[str, Any]) -> Source:
-    return open_source("crm", read_sources({"crm": table})["crm"], pins=Path(), taken=lambda _: ())
+    return open_source("crm", read_sources({"crm": table})["crm"], pins=PinFiles(Path()), taken=lambda _: ())
 
 
 @pytest.fixture
@@ -136,8 +137,8 @@ async def test_a_check_only_loads_the_document(api: Any) -> None:
     """It returns the tools, or why the source cannot be used."""
     api.answers = [JSONResponse(json.loads(document("a", **{"/bad": {"head": {}}}))), Response(status_code=500)]
     settings = read_sources({"crm": {"type": "openapi", "spec": f"{api.url}/api.json", "allow_private": True}})["crm"]
-    checked = await check_source("crm", settings, pins=Path())
+    checked = await check_source("crm", settings, pins=PinFiles(Path()))
     assert (checked.title, checked.tools, checked.problem) == ("CRM", ("crm_a",), None)
     assert [note.kind for note in checked.notes] == ["omitted"]
-    assert (await check_source("crm", settings, pins=Path())).problem == "127.0.0.1 answered HTTP 500"
+    assert (await check_source("crm", settings, pins=PinFiles(Path()))).problem == "127.0.0.1 answered HTTP 500"
     assert len(api.asked) == 2

@@ -3,7 +3,7 @@
 import json
 import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -45,6 +45,10 @@ pytestmark = pytest.mark.process
 CLOCK = {("session", "opened_at"), ("session", "seen_at"), ("journal", "ended_at"), ("store_clock", "at")}
 """Columns that are times of the store's clock, which another database measures from another beginning."""
 DERIVED = {"sqlite_sequence"}
+
+
+def no_pins(pins: Mapping[str, bytes]) -> None:
+    assert pins == {}
 
 
 def opened(path: Path) -> Store:
@@ -111,11 +115,14 @@ async def test_a_copy_and_back_is_the_same(
     await store.close()
     before = dump(source)
     assert {name for name in before if not before[name]} == {"input_request", "day_spent"}
-    copied = copy_to_postgres(source, postgres_database.address, KEY)
-    assert copied.rows["call"] == 5
+    pins = {"crm": b"{}", "crm.prompts": b"[]"}
+    copied = copy_to_postgres(source, postgres_database.address, KEY, pins)
+    assert (copied.rows["call"], copied.rows["source_pins"]) == (5, 2)
     with open_postgres_archive(postgres_database.address) as archive:
         assert [findings.intact for findings in verify_chains(KEY, archive).values()] == [True]
-    assert copy_to_sqlite(postgres_database.address, back, KEY).resigned == 0
+    written: list[Mapping[str, bytes]] = []
+    assert copy_to_sqlite(postgres_database.address, back, KEY, written.append).resigned == 0
+    assert written == [pins]
     assert dump(back) == before
     with open_archive(back) as copy:
         assert verify_local(ChainSigner(KEY), copy.trail(), copy.chained_rows(), copy.schema_differences()).intact
@@ -128,7 +135,7 @@ async def test_a_node_continues_where_the_daemon_stopped(
     store = opened(tmp_path / "toold.db")
     await fill(store, call, row)
     await store.close()
-    copy_to_postgres(tmp_path / "toold.db", postgres_database.address, KEY)
+    copy_to_postgres(tmp_path / "toold.db", postgres_database.address, KEY, {})
     node = postgres_database.node("e1")
     assert not await node.journal.start(call.starts("1"))
     found = await node.sessions.find_by_key_hash(call.session.key_hash)
@@ -160,7 +167,7 @@ async def test_rows_of_all_nodes_come_into_one_chain(
         await store.flush()
     await first.close()
     await second.close()
-    assert copy_to_sqlite(postgres_database.address, tmp_path / "toold.db", KEY).resigned == 2
+    assert copy_to_sqlite(postgres_database.address, tmp_path / "toold.db", KEY, no_pins).resigned == 2
     store = opened(tmp_path / "toold.db")
     assert [call.id for call in await store.audit.recent(9)] == ["d", "b", "c", "a"]
     assert (await store.audit.totals()).all.calls == 4
@@ -179,13 +186,13 @@ async def test_a_copy_never_mixes_with_what_is_there(
     await store.close()
     node = postgres_database.node("e1")
     with pytest.raises(StoreError, match=r"nodes run on .*: node e1; stop them first"):
-        copy_to_postgres(tmp_path / "toold.db", postgres_database.address, KEY)
+        copy_to_postgres(tmp_path / "toold.db", postgres_database.address, KEY, {})
     with pytest.raises(StoreError, match=r"nodes run on .*: node e1; stop them first"):
-        copy_to_sqlite(postgres_database.address, tmp_path / "new.db", KEY)
+        copy_to_sqlite(postgres_database.address, tmp_path / "new.db", KEY, no_pins)
     await node.close()
     with pytest.raises(StoreError, match="is not empty"):
-        copy_to_postgres(tmp_path / "toold.db", postgres_database.address, KEY)
+        copy_to_postgres(tmp_path / "toold.db", postgres_database.address, KEY, {})
     with pytest.raises(StoreError, match="exists: move it away"):
-        copy_to_sqlite(postgres_database.address, tmp_path / "toold.db", KEY)
+        copy_to_sqlite(postgres_database.address, tmp_path / "toold.db", KEY, no_pins)
     assert not (tmp_path / "new.db").exists()
     assert postgres_database.sql("SELECT count(*) FROM call") == "0"

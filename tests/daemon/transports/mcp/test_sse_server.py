@@ -14,6 +14,7 @@ from mcp.client import Client
 from mcp.client.sse import sse_client
 from tests.waiting import until
 from toold.daemon.app import Daemon
+from toold.sources.pin_storage import PinFiles
 from toold.tools import Arguments, ToolContext, tool
 
 pytestmark = [
@@ -215,6 +216,6 @@ async def test_the_daemons_source_reads_its_own_server(daemon: Daemon, tmp_path:
     (tmp_path / "token").write_text((daemon.settings.state_dir / "token").read_text())
     auth = {"type": "bearer", "file": str(tmp_path / "token")}
     table = {"type": "mcp", "url": url_of(daemon), "transport": "sse", "allow_private": True, "auth": auth}
-    report = await check_source("s", read_sources({"s": table})["s"], pins=tmp_path / "pins")
+    report = await check_source("s", read_sources({"s": table})["s"], pins=PinFiles(tmp_path / "pins"))
     assert report.problem is None
     assert "s_echo" in report.tools or "echo" in report.tools
