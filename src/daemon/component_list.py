@@ -167,8 +167,8 @@ class ComponentList:
         while cluster is not None:
             with suppress(TimeoutError):
                 async with asyncio.timeout(_ADOPTION_INTERVAL_S):
-                    await cluster.membership.buried.wait()
-            cluster.membership.buried.clear()
+                    await cluster.membership.node_died.wait()
+            cluster.membership.node_died.clear()
             try:
                 await load_detached(self._daemon)
                 await resume_detached(self._daemon)

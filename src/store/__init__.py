@@ -31,7 +31,7 @@ from .conversation_rows import (
 from .conversation_store import ConversationStore
 from .daily_usage import DailyUsage, day_of
 from .node_lease import NodeLease, boot_time
-from .node_rows import NodeRow, NodeState, SessionHeldError, Suspicion, may_bury
+from .node_rows import NodeRow, NodeState, SessionHeldError, Suspicion, may_declare_dead
 from .registry_entry_rows import RegistryEntryChange, RegistryEntryDeleted, RegistryEntryRow, RegistryEntrySaved
 from .registry_entry_store import RegistryEntryStore
 from .result_storage import (
@@ -195,7 +195,7 @@ __all__ = [
     "find_damage",
     "is_out_of_space",
     "last_bound",
-    "may_bury",
+    "may_declare_dead",
     "microseconds",
     "open_archive",
     "open_sqlite_store",

@@ -41,9 +41,9 @@ class ClusterPort(Protocol):
         """Returns the nodes that are alive, those that are draining, and those that died within the last hour."""
         ...
 
-    async def bury(self, epoch: str, suspicion: Suspicion) -> bool:
-        """Declares a node dead if ``may_bury`` permits it, in one transaction with everything that it leaves: its
-        calls become interrupted, no one holds its sessions. Returns whether it is dead now.
+    async def declare_dead(self, epoch: str, suspicion: Suspicion) -> bool:
+        """Declares a node dead if ``may_declare_dead`` permits it. In the same transaction, its calls become
+        interrupted and its sessions lose their holder. Returns whether it is dead now.
         """
         ...
 

@@ -90,7 +90,7 @@ class NodeLeft(NamedTuple):
     """This node ends: others may hold its sessions."""
 
 
-class NodeBuried(NamedTuple):
+class NodeDeclaredDead(NamedTuple):
     """A node may be dead: settle what it leaves."""
 
     epoch: str
@@ -125,7 +125,7 @@ Entry = (
     | NodeAnnounced
     | NodeDraining
     | NodeLeft
-    | NodeBuried
+    | NodeDeclaredDead
     | RetentionDue
     | ConversationUpdate
     | ConversationReleased

@@ -26,7 +26,7 @@ class NodeRow(msgspec.Struct, frozen=True, kw_only=True):
     """The remaining seconds of its lease by the database's clock; negative once it has ended."""
 
 
-def may_bury(state: NodeState, left_s: float, suspicion: Suspicion) -> bool:
+def may_declare_dead(state: NodeState, left_s: float, suspicion: Suspicion) -> bool:
     """Returns whether a node may be declared dead, which the database decides in the same way.
 
     The lease decides. Before it ends, a suspicion is enough, because each commit of the node is refused from then on: a

@@ -103,10 +103,10 @@ async def run_cluster(directory: Path, scale: ClusterScale, say: Say = lambda _:
         "calls whose history no order explains": [str(each) for each in check(observed)],
     }
     relays = sum(log.count('"connection relayed"') for log in logs)
-    buried = sum(log.count('"node declared dead"') for log in logs)
+    declared_dead = sum(log.count('"node declared dead"') for log in logs)
     seen = {
         "relayed connections": relays,
-        "nodes declared dead": buried,
+        "nodes declared dead": declared_dead,
         "detached calls": len(detached),
         "  whose start has no answer": sum(call.given_up for call in course.calls),
         "judged observations": len(observed),

@@ -1,7 +1,7 @@
 """Leases and fencing, as a model: a database, nodes that pause, die and suspect each other, and clients that resume.
 
-The nodes calculate with the real ``NodeLease`` and are declared dead by the real ``may_bury``. The database of the
-model does what one transaction of the store does. Hypothesis chooses the order of all events.
+The nodes calculate with the real ``NodeLease`` and are declared dead by the real ``may_declare_dead``. The database
+of the model does what one transaction of the store does. Hypothesis chooses the order of all events.
 """
 
 from collections.abc import Callable
@@ -20,7 +20,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 from toold.store.node_lease import NodeLease
-from toold.store.node_rows import NodeState, Suspicion, may_bury
+from toold.store.node_rows import NodeState, Suspicion, may_declare_dead
 
 LEASE_S = 10.0
 SESSION = "s"
@@ -93,8 +93,8 @@ class FencingMachine(RuleBasedStateMachine):
     def renew(self, node: Node, group: Group) -> None:
         node.lease.renewed(group.sent_at)
 
-    def bury_allowed(self, victim: int, suspicion: Suspicion) -> bool:
-        return may_bury(self.states[victim], self.until[victim] - self.now, suspicion)
+    def may_be_declared_dead(self, victim: int, suspicion: Suspicion) -> bool:
+        return may_declare_dead(self.states[victim], self.until[victim] - self.now, suspicion)
 
     def accepts(self, node: Node) -> bool:
         """Whether the database applies a node's transaction."""
@@ -169,7 +169,7 @@ class FencingMachine(RuleBasedStateMachine):
     def suspect(self, number: int, suspicion: Suspicion) -> None:
         """A node declares another one dead, rightly or not, if the database permits it."""
         victim = self.nodes[number % len(self.nodes)]
-        if not self.bury_allowed(victim.number, suspicion):
+        if not self.may_be_declared_dead(victim.number, suspicion):
             return
         if self.until[victim.number] >= self.now:
             self.wrongly_suspected.add(victim.number)

@@ -113,7 +113,7 @@ class HttpRelay:
 
     async def _is_dead(self, holder: NodeRow) -> bool:
         try:
-            return await self._membership.bury(holder, "unreachable")
+            return await self._membership.declare_dead(holder, "unreachable")
         except StoreError:
             return False
 

@@ -8,7 +8,7 @@ from typing import Final
 
 import structlog
 
-from ...store import ClusterPort, NodeRow, StoreError, Suspicion, boot_time, may_bury
+from ...store import ClusterPort, NodeRow, StoreError, Suspicion, boot_time, may_declare_dead
 
 LOOKS: Final = 4
 """How often a node looks for dead ones within a lease."""
@@ -23,9 +23,9 @@ class Membership:
         self._store = store
         self.nodes: Sequence[NodeRow] = ()
         """All nodes at the last look, this one included."""
-        self.on_buried: Callable[[str], None] = lambda _: None
+        self.on_declared_dead: Callable[[str], None] = lambda _: None
         """Called with the epoch of a node that this one has found dead."""
-        self.buried = asyncio.Event()
+        self.node_died = asyncio.Event()
         """Set when a node has died: its detached calls can be adopted."""
         self._known_dead: set[str] = set()
         self._left = False
@@ -92,16 +92,16 @@ class Membership:
         for node in self.nodes:
             if node.state == "dead":
                 self._died(node.epoch)
-            elif node.epoch != self.epoch and may_bury(node.state, node.left_s, "none"):
-                await self.bury(node, "none")
+            elif node.epoch != self.epoch and may_declare_dead(node.state, node.left_s, "none"):
+                await self.declare_dead(node, "none")
 
-    async def bury(self, node: NodeRow, suspicion: Suspicion) -> bool:
+    async def declare_dead(self, node: NodeRow, suspicion: Suspicion) -> bool:
         """Declares a node dead if the database permits it. Returns whether it is dead.
 
         Raises:
             StoreError: the database cannot be written.
         """
-        if not await self._store.bury(node.epoch, suspicion):
+        if not await self._store.declare_dead(node.epoch, suspicion):
             return False
         reason = "its lease has ended" if suspicion == "none" else suspicion
         _log.warning("node declared dead", node=node.name, epoch=node.epoch, reason=reason)
@@ -111,5 +111,5 @@ class Membership:
     def _died(self, epoch: str) -> None:
         if epoch not in self._known_dead:
             self._known_dead.add(epoch)
-            self.buried.set()
-            self.on_buried(epoch)
+            self.node_died.set()
+            self.on_declared_dead(epoch)

@@ -134,10 +134,10 @@ class PeerClient:
         answers = await asyncio.gather(*(self._ask(node, path, query) for node in nodes))
         return [(node, answer) for node, answer in zip(nodes, answers, strict=True) if answer is not None]
 
-    async def _bury(self, node: NodeRow) -> None:
+    async def _declare_dead(self, node: NodeRow) -> None:
         """Nothing listens at the node's address: another node takes its detached calls over without waiting."""
         with contextlib.suppress(StoreError):
-            await self._membership.bury(node, "unreachable")
+            await self._membership.declare_dead(node, "unreachable")
 
     async def _ask(self, node: NodeRow, path: str, query: Mapping[str, Any]) -> bytes | None:
         try:
@@ -145,7 +145,7 @@ class PeerClient:
         except PeerSilentError as error:
             _log.warning("a node does not answer", node=node.name, reason=str(error))
             if error.is_refused:
-                await self._bury(node)
+                await self._declare_dead(node)
             return None
 
 

@@ -93,7 +93,7 @@ class SessionRelay:
         self._key = key
         self._options = options
         self._relays: defaultdict[str, set[ClientConnection]] = defaultdict(set)
-        membership.on_buried = self._close_relays
+        membership.on_declared_dead = self._close_relays
         self.relayed = 0
         """The connections relayed since the start."""
 
@@ -152,7 +152,7 @@ class SessionRelay:
 
     async def _is_dead(self, holder: NodeRow, suspicion: Suspicion) -> bool:
         try:
-            return await self._membership.bury(holder, suspicion)
+            return await self._membership.declare_dead(holder, suspicion)
         except StoreError as error:
             raise ServiceUnavailableError(
                 f"Sessions cannot be read at present ({error.reason}); try again later.", executed="no"

@@ -8,7 +8,7 @@ from ...serving import listen
 
 
 class SharedPorts:
-    """Reserves the WebSocket port and the HTTP port while open, so that a worker that starts again finds them.
+    """Reserves the WebSocket port and the HTTP port while open, so that a restarted worker can listen on them.
 
     The sockets are bound with ``SO_REUSEPORT`` and do not listen: the kernel gives connections to the workers alone.
 
@@ -26,7 +26,7 @@ class SharedPorts:
             raise
 
     def _reserve(self, host: str, port: int, flag: str) -> int:
-        # A port on which another service listens must not be shared with it: only a plain socket finds it in use.
+        # A port on which another service listens must not be shared with it. Only a plain bind shows that it is in use.
         with listen(host, port, flag) as found:
             number = int(found.getsockname()[1])
         reserved = listen(host, number, flag, shared=True, accepts=False)

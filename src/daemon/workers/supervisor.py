@@ -24,7 +24,7 @@ from .worker_process import EXIT_FENCED, WorkerProcess, start_worker
 from .worker_slot import WorkerSlot
 
 _KILL_MARGIN_S: Final = 5.0
-"""After the time in which a worker ends by itself."""
+"""The extra time after the grace period in which a worker ends by itself."""
 
 _log = structlog.get_logger("toold.workers")
 
@@ -62,7 +62,7 @@ class Supervisor:
         """Returns the exit code: that of a worker that could not start at first, or 0."""
         self._handle_signals()
         numbers = range(self._settings.workers)
-        # The first one alone: if it cannot start, none can, and its error is said once.
+        # The first worker starts alone: if it cannot start, none can, and its error is printed once.
         if await self._start_first([0]) and await self._start_first(numbers[1:]):
             self._publish(stopping=False)
             keeping = [asyncio.create_task(self._keep(number)) for number in numbers]
@@ -76,7 +76,9 @@ class Supervisor:
         return self._exit_code
 
     async def _start_first(self, numbers: Sequence[int]) -> bool:
-        """Starts these workers at the start of the service. False if one ended, or the service is to stop."""
+        """Starts these workers at the start of the service. Returns False if one of them ended, or if the service has
+        to stop.
+        """
         for number in numbers:
             self._workers[number] = await self._start(number, announces=number == 0)
         started = [self._workers[number] for number in numbers]
@@ -115,7 +117,7 @@ class Supervisor:
         return await start_worker(self._command, slot, self._reload_others)
 
     async def _keep(self, number: int) -> None:
-        """Starts the worker again whenever it has ended, until the service stops."""
+        """Restarts the worker whenever it has ended, until the service stops."""
         policy = RestartPolicy()
         while True:
             worker = self._workers[number]
@@ -136,7 +138,7 @@ class Supervisor:
                 self._workers[number].signal(signal.SIGTERM)
 
     async def _end(self, worker: WorkerProcess) -> int:
-        """Waits for the end of a worker; one that does not end in time after the stop is killed."""
+        """Waits for the end of a worker, and kills it if it does not end in time after the stop."""
         ended = asyncio.create_task(worker.ended())
         stopping = asyncio.create_task(self._stopping.wait())
         await asyncio.wait([ended, stopping], return_when=asyncio.FIRST_COMPLETED)
@@ -189,7 +191,7 @@ class Supervisor:
             self._stopping.set()
         elif now - self._asked_at < SIGNAL_ECHO_S:
             return
-        else:  # the second one ends the grace period
+        else:  # a second signal ends the grace period
             self._exit_code = 128 + number
         self._signal_all(signal.SIGTERM)
 

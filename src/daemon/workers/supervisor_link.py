@@ -8,7 +8,7 @@ from .worker_slot import READY, RELOADED, WorkerSlot
 
 
 class SupervisorLink:
-    """Open as long as the worker runs."""
+    """Stays open as long as the worker runs."""
 
     def __init__(self, slot: WorkerSlot) -> None:
         self._socket = socket.socket(fileno=slot.supervisor_fd)
@@ -16,11 +16,11 @@ class SupervisorLink:
         self._socket.set_inheritable(False)  # programs that the worker starts must not keep it open
 
     def ready(self) -> None:
-        """The worker accepts connections."""
+        """Reports that the worker accepts connections."""
         self._send(READY)
 
     def reloaded(self) -> None:
-        """An operator has reloaded the settings of this worker: the others are to follow."""
+        """Reports that an operator has reloaded the settings of this worker, so that the others follow."""
         self._send(RELOADED)
 
     async def supervisor_ended(self) -> None:

@@ -12,7 +12,7 @@ from ..persistence.state_directory import AUDIT_KEY_FILE, StateError
 
 WORKERS_DIRECTORY: Final = "workers"
 LINKED: Final = (TOKEN_FILE, TOKENS_FILE, AUDIT_KEY_FILE, EFFECT_LOG, *KEY_FILES)
-"""The files that have one content for all workers. Some may not exist yet: then the link leads to nothing."""
+"""The files that have the same content for all workers. If a file does not exist yet, the link is dangling."""
 
 
 def worker_directory(state_dir: Path, number: int) -> Path:

@@ -1,4 +1,4 @@
-"""One worker as a process: how it is started, how it tells that it is ready, and how it ends."""
+"""The process of one worker: how it is started, how it reports that it is ready, and how it ends."""
 
 import asyncio
 import os
@@ -34,7 +34,7 @@ class WorkerProcess:
 
     @property
     def ran_s(self) -> float:
-        """How long ago it started, in seconds."""
+        """The time since its start, in seconds."""
         return time.monotonic() - self._started
 
     async def ended(self) -> int:
@@ -67,9 +67,9 @@ class WorkerProcess:
 async def start_worker(
     command: Sequence[str], slot: Callable[[int], WorkerSlot], on_reload: Callable[[WorkerProcess], None]
 ) -> WorkerProcess:
-    """Starts a worker. ``slot`` makes its slot with the descriptor of its link.
+    """Starts a worker. ``slot`` makes its slot from the descriptor of its link.
 
-    It gets a separate process group, because Ctrl-C is to reach it through the supervisor alone.
+    The worker gets a separate process group, so that Ctrl-C reaches it only through the supervisor.
 
     Raises:
         OSError: the process cannot be started.

@@ -10,11 +10,11 @@ import msgspec
 from ..persistence.state_directory import StateError
 
 SLOT_VARIABLE: Final = "_TOOLD_WORKER"
-"""The variable by which a process knows that it is a worker. Not a setting: the supervisor alone sets it."""
+"""The environment variable by which a process knows that it is a worker. Not a setting: only the supervisor sets it."""
 READY: Final = b"r"
-"""What a worker sends when it listens."""
+"""Sent by a worker that listens."""
 RELOADED: Final = b"l"
-"""What a worker sends when an operator has reloaded the settings through it."""
+"""Sent by a worker through which an operator has reloaded the settings."""
 
 
 class WorkerSlot(msgspec.Struct, frozen=True):
@@ -29,9 +29,11 @@ class WorkerSlot(msgspec.Struct, frozen=True):
     directory: str
     """The state directory of the worker."""
     supervisor_fd: int
-    """A socket: the worker sends ``READY`` and ``RELOADED``. It ends when the supervisor has ended."""
+    """The descriptor of a socket to which the worker writes ``READY`` and ``RELOADED``; it closes when the supervisor
+    has ended.
+    """
     announces: bool
-    """Whether this worker prints the start message, for all of them."""
+    """Whether this worker prints the start message for all workers."""
 
     @property
     def state_dir(self) -> Path:
@@ -46,7 +48,7 @@ def slot_in(env: Mapping[str, str] = os.environ) -> WorkerSlot | None:
     """The slot that the supervisor gave this process; None if it is not a worker.
 
     Raises:
-        StateError: somebody else has set the variable.
+        StateError: the variable was not set by a supervisor.
     """
     text = env.get(SLOT_VARIABLE)
     if text is None:

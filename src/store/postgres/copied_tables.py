@@ -1,4 +1,4 @@
-"""The tables that SQLite and PostgreSQL both have, as they are copied from one to the other."""
+"""The tables that SQLite and PostgreSQL both have, and how they are copied from one to the other."""
 
 from typing import Final, NamedTuple
 
@@ -14,11 +14,11 @@ class CopiedTable(NamedTuple):
     name: str
     columns: tuple[str, ...]
     clock: tuple[str, ...] = ()
-    """Columns that are times of the store's clock."""
+    """Columns with times of the store's clock."""
     chained: bool = False
-    """In PostgreSQL it has rows for each chain."""
+    """Whether the table in PostgreSQL has rows for each chain."""
     source: str = ""
-    """What SQLite reads instead of the table."""
+    """A query that is read instead of the table in SQLite."""
 
 
 def _table(name: str, columns: str, *, clock: str = "", chained: bool = False, source: str = "") -> CopiedTable:
@@ -79,7 +79,7 @@ COPIED_TABLES: Final = (
     _table("user_credential", "principal service fields changed_at sealed"),
 )
 ADDED_COLUMNS: Final = {
-    # Columns that SQLite has not, with the value for the only process.
+    # Columns that SQLite does not have, with the value for its single process.
     "a2a_task": ("node", "''"),
     "journal": ("node", f"CASE WHEN state = 'started' THEN '{FORMER_NODE}' END"),
 }
@@ -89,6 +89,6 @@ SUMMED_COLUMNS: Final = {
     "sum(cost) sum(estimated)::int8",
     "copies": "sum(sent)::int8 sum(refused)::int8 sum(dropped)::int8 max(last_sent_at)",
 }
-"""The sums over all chains, for the one that SQLite has; the columns before them are the key."""
+"""The columns that are summed over all chains, because SQLite has a single one; the columns before them are the key."""
 SINGLE_ROW: Final = {"outbox": ("one", 1), "copies": ("one", 1)}
-"""Tables of one row in SQLite, with the column that says so."""
+"""Tables with a single row in SQLite, and the column that ensures this."""

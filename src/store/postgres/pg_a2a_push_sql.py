@@ -26,8 +26,8 @@ UPDATE a2a_push SET sent = %(sent)s, attempts = %(attempts)s, next_at = %(next_a
     waiting = %(sent)s < coalesce((SELECT last_event FROM a2a_task WHERE id = %(task)s), 0)
 WHERE task = %(task)s AND id = %(id)s
 """
-# The node that changed a task last sends its notifications, because it knows when there are more. After its death, the
-# hash of the task decides which of the live nodes does. So two nodes rarely send the same one.
+# The node that last changed a task sends its notifications, because it knows when there are more. After the death of
+# that # node, the hash of the task decides which live node sends them. So two nodes rarely send the same notification.
 _MINE: Final = """
 (a2a_task.node = %(node)s
  OR (NOT EXISTS (SELECT FROM node WHERE node.epoch = a2a_task.node AND node.state = 'live')
@@ -72,8 +72,8 @@ def of_task(connection: Connection, task: str) -> list[A2APushRow]:
 
 
 def pending(connection: Connection, of_each: int, node: str) -> list[tuple[A2APushRow, str, str]]:
-    """Returns the configurations with events that a node has to send, with their principals and agents: of each
-    principal the ``of_each`` with the earliest attempts.
+    """Returns the configurations with events that a node has to send, with their principals and agents: for each
+    principal, the ``of_each`` configurations whose next attempt is earliest.
     """
     rows = connection.execute(_PENDING, {"of_each": of_each, "node": node})
     return [(_row(columns), text_of(principal), text_of(agent)) for *columns, principal, agent in rows]

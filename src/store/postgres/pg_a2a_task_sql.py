@@ -44,7 +44,7 @@ _IF_STARTED: Final = (
 
 
 def save_started(connection: Connection, calls: Iterable[CallStart], node: str, commit_number: int) -> None:
-    """Stores the new tasks that calls are, except of calls that may not start: this commit has not written these."""
+    """Stores the tasks of new calls, except those of calls that may not start, which this commit has not written."""
     for call in calls:
         if (row := call.task) is None:
             continue
@@ -61,7 +61,7 @@ def _values(row: A2ATaskRow, node: str) -> tuple[object, ...]:
 
 
 def save(connection: Connection, row: A2ATaskRow, node: str) -> None:
-    """Stores a new task of a node, or what has changed."""
+    """Stores a new task of a node, or the changes of a task."""
     task = pg_text(row.id)
     connection.execute(_SAVE.format(""), _values(row, node))
     if row.message is not None:
@@ -100,9 +100,9 @@ def earlier(connection: Connection, message_key: bytes, conversation_id: str, pr
 
 
 def unfinished(connection: Connection, node: str) -> list[A2ATaskRow]:
-    """Returns the tasks of all principals that have not ended, without their history: those whose calls a node runs,
-    and those whose calls have ended if the node that ran them is this one or dead. The calls of others run at other
-    nodes, or at none because they are paused.
+    """Returns the tasks of all principals that have not ended, without their history. A task is included if this node
+    runs its call, or if its call has ended and the node that ran it is this one or dead. The calls of all other tasks
+    run at other nodes, or are paused.
     """
     columns = _COLUMNS.replace("history", "''::bytea")
     return [_row(row) for row in connection.execute(_UNFINISHED.format(columns), {"node": node})]
@@ -168,8 +168,8 @@ def page(connection: Connection, query: A2ATaskQuery) -> A2ATaskPage:
 
 
 def delete_expired(connection: Connection, before: float, messages_before: float) -> int:
-    """Deletes a slice of the tasks that ended before a Unix time, or are beyond ``MAX_A2A_TASKS``, and of the messages
-    from before another time whose tasks are deleted; returns the larger number.
+    """Deletes a slice of the tasks that ended before a Unix time or exceed ``MAX_A2A_TASKS``, and a slice of the
+    messages from before another time whose tasks are deleted. Returns the larger number of the two.
     """
     (count,) = connection.execute("SELECT count(*) FROM a2a_task").fetchone() or (0,)
     oldest = connection.execute(

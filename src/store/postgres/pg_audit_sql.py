@@ -85,8 +85,8 @@ def stored_values(columns: Iterable[Any]) -> Values:
 
 
 def excess_of(connection: Connection, chain: int, excess: int) -> int:
-    """Returns how many bytes the rows of a chain have among the oldest rows of all chains, which take ``excess`` bytes
-    or are ``2 * SLICE`` rows.
+    """Takes the oldest rows of all chains, until they have ``excess`` bytes or are ``2 * SLICE`` rows, and returns how
+    many bytes of these belong to a chain.
     """
     if excess <= 0:
         return 0
@@ -100,11 +100,10 @@ def excess_of(connection: Connection, chain: int, excess: int) -> int:
 
 
 def delete_expired(connection: Connection, chain: ChainExtension, *, before: float, now: float, excess: int) -> int:
-    """Deletes the oldest rows of a chain, at most ``SLICE``: those started before a Unix time, and as many as take
-    ``excess`` bytes. Only the beginning of the chain is removed: an old row stays while a newer one
-    precedes it.
+    """Deletes the oldest rows of a chain, at most ``SLICE``: those that started before a Unix time, and as many as have
+    ``excess`` bytes. Only the beginning of the chain is removed, so an old row stays while a newer one precedes it.
 
-    Returns the number of deleted rows; fewer than ``SLICE`` means that nothing more has to go.
+    Returns the number of deleted rows; fewer than ``SLICE`` means that no further row has to be deleted.
     """
     number = pg_chain_sql.number_of(chain)
     oldest = connection.execute(
@@ -136,7 +135,7 @@ def delete_expired(connection: Connection, chain: ChainExtension, *, before: flo
 
 
 def stored_bytes(connection: Connection) -> int:
-    """Returns about how much space all rows take."""
+    """Returns the approximate size of all rows."""
     (total,) = connection.execute("SELECT coalesce(sum(stored), 0) FROM chain").fetchone() or (0,)
     return int(total)
 
@@ -208,7 +207,7 @@ def merge_old_totals(connection: Connection, chain: int, before: float) -> None:
 
 
 def calls_of_day(connection: Connection, day: str) -> dict[tuple[str, str], int]:
-    """Returns how many calls began on a day (UTC), by principal and tool, without failures that had no effect."""
+    """Returns how many calls began on a day (UTC), by principal and tool, without failed calls that had no effect."""
     begin = dt.datetime.fromisoformat(day).replace(tzinfo=dt.UTC).timestamp()
     rows = connection.execute(
         "SELECT principal, tool, count(*) FROM call WHERE started_at >= %s AND started_at < %s "

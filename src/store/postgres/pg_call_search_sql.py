@@ -30,7 +30,9 @@ _CONDITIONS: Final = {
 def search(
     connection: Connection, wanted: CallFilter, before: int | None, limit: int, *, rows: int = SCANNED_ROWS
 ) -> CallPage:
-    """Returns the calls of a filter that ended before the one with number ``before``, among the next ``rows``."""
+    """Searches the next ``rows`` calls that ended before the call with number ``before``; returns those that match a
+    filter.
+    """
     given = {name: value for name, value in msgspec.structs.asdict(wanted).items() if value}
     values: dict[str, Any] = {name: pg_text(v) if isinstance(v, str) else v for name, v in given.items()}
     top = _first_below(connection, before)

@@ -1,4 +1,4 @@
-"""The SQL of audit chains on PostgreSQL: who extends which chain, its head, its checkpoints, its bindings."""
+"""The SQL of audit chains on PostgreSQL: the node that extends a chain, the chain's head, checkpoints and bindings."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
@@ -79,7 +79,7 @@ class PgChainRecords:
 
 
 def number_of(chain: ChainExtension) -> int:
-    """Returns the number of the chain that is extended."""
+    """The number of the chain that is extended."""
     return records_of(chain).number
 
 
@@ -90,8 +90,9 @@ def records_of(chain: ChainExtension) -> PgChainRecords:
 
 
 def adopt(connection: Connection, epoch: str) -> tuple[int, bool]:
-    """Makes a node the holder of the first chain that no node extends, in the transaction that begins with this. Until
-    it ends, no other node adopts one. Returns the chain's number, and whether it is new: the caller inserts it then.
+    """Makes a node the holder of the first chain that no node extends. Begins the caller's transaction; until that
+    ends, no other node adopts a chain. Returns the chain's number, and whether the chain is new and has to be inserted
+    by the caller.
     """
     connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
     row = connection.execute(
@@ -111,8 +112,8 @@ def set_holder(connection: Connection, number: int, epoch: str | None) -> None:
 
 
 def lock_free(connection: Connection) -> list[int]:
-    """Returns the numbers of the chains that no node extends; until the transaction ends, no node adopts one. None if
-    another transaction has this lock.
+    """Returns the numbers of the chains that no node extends; until the transaction ends, no node adopts one of them.
+    Returns None if another transaction has this lock.
     """
     (locked,) = connection.execute("SELECT pg_try_advisory_xact_lock(%s)", (_LOCK,)).fetchone() or (False,)
     if not locked:
@@ -165,7 +166,7 @@ def mark_sent(connection: Connection, number: int, checkpoints: Iterable[Checkpo
 
 
 def settled_seq(connection: Connection, number: int) -> int:
-    """Returns the seq up to which nothing of a chain is left to send; 0 if nothing was ever sent."""
+    """Returns the seq up to which all rows of a chain have been sent; 0 if no row was ever sent."""
     row = connection.execute("SELECT settled_seq FROM outbox WHERE chain = %s", (number,)).fetchone()
     return int(row[0]) if row else 0
 
@@ -187,7 +188,7 @@ def ends(connection: Connection, *, but: int) -> list[ChainEnd]:
 
 
 def write_binding(connection: Connection, number: int, bound: Sequence[ChainEnd]) -> None:
-    """Stores the ends of the other chains, of which the chain's last checkpoint ``bound`` has the hash."""
+    """Stores the ends of the other chains, whose hash is in the chain's last checkpoint ``bound``."""
     connection.execute(
         "INSERT INTO chain_binding (chain, ends) VALUES (%s, %s) "
         "ON CONFLICT (chain) DO UPDATE SET ends = excluded.ends",

@@ -1,4 +1,4 @@
-"""Extends one of the audit chains on PostgreSQL, commit by commit."""
+"""Extends one of the audit chains on PostgreSQL, in each commit."""
 
 from typing import Any
 
@@ -21,8 +21,8 @@ _log = structlog.get_logger(__name__)
 class PostgresChainWriter:
     """The chain that this node extends, and its head between commits.
 
-    Each commit is ``extend``, then ``seal`` before the transaction ends, then ``committed``. In between, the fence of
-    the node protects the chain: a node that was declared dead commits nothing.
+    For each commit, call ``extend``, then ``seal`` before the transaction ends, then ``committed``. The node's fence
+    protects the chain: a node that was declared dead cannot commit.
     """
 
     def __init__(self, key: bytes) -> None:
@@ -60,7 +60,7 @@ class PostgresChainWriter:
         return self._signers[number]
 
     def adopt(self, connection: Connection, epoch: str) -> None:
-        """Makes a node the holder of a chain that no node extends, or of a new one, within the caller's transaction.
+        """Makes a node the holder of a chain that no node extends, or of a new chain, within the caller's transaction.
 
         Raises:
             psycopg.Error: roll the transaction back.
@@ -88,7 +88,7 @@ class PostgresChainWriter:
         return chain
 
     def extend(self, connection: Connection) -> ChainExtension:
-        """Returns the extension of this node's chain by the transaction of a connection. Reads nothing."""
+        """Begins to extend this node's chain in the transaction of a connection. Reads nothing."""
         assert self._head is not None  # noqa: S101 - adopt comes first
         records = PgChainRecords(connection, self._number)
         return ChainExtension(records, self.signer(self._number), self._head, self._dropped)
@@ -103,13 +103,13 @@ class PostgresChainWriter:
         self._head, self._dropped = chain.head, chain.dropped
 
     def reload(self, connection: Connection) -> None:
-        """Reads the head again: a transaction was committed although it was reported as failed."""
+        """Reads the head again, because a transaction was committed although it was reported as failed."""
         stored = pg_chain_sql.head(connection, self._number)
         if stored is not None and self.signer(self._number).is_signed(stored):
             self._head = stored
 
     def bind(self, connection: Connection, chain: ChainExtension) -> None:
-        """Binds this node's chain to the present ends of the other chains, if they have changed since."""
+        """Binds this node's chain to the current ends of the other chains, if they have changed since the last time."""
         ends = pg_chain_sql.ends(connection, but=self._number)
         if ends != self._bound:
             chain.add_bound(bound_hash(ends))
@@ -117,7 +117,8 @@ class PostgresChainWriter:
             self._bound = ends
 
     def extend_free(self, connection: Connection) -> list[ChainExtension]:
-        """Returns the extensions of the chains that no node extends, locked until the transaction ends; seal each.
+        """Begins to extend the chains that no node extends, which are locked until the transaction ends. Seal each of
+        them.
 
         Chains without a valid head are left to the node that adopts them.
         """

@@ -1,7 +1,7 @@
 """One commit of a node on PostgreSQL: a group of entries, written in order, all or none.
 
 All statements of a group are sent at once, as a pipeline within one transaction, and none of them waits for the result
-of another. What a caller has to know of their effect is fetched after the commit.
+of another. Results that callers need are fetched after the commit.
 """
 
 import itertools
@@ -40,11 +40,13 @@ from .pg_part_entries import write_part
 Connection = psycopg.Connection[tuple[Any, ...]]
 
 _CALLS: Final = (CallStart, CallEnd, InterruptedCall)
-"""Starts and ends of calls need no order among them; any other entry may refer to calls before it."""
+"""Starts and ends of calls can be written in any order; any other entry may refer to calls before it."""
 
 
 class GroupWrite:
-    """Writes the items of one group within the caller's transaction and pipeline, and then says what was accepted."""
+    """Writes the items of one group within the caller's transaction and pipeline. Afterwards, reports which were
+    accepted.
+    """
 
     def __init__(
         self,
@@ -110,7 +112,7 @@ class GroupWrite:
         for item in items:
             match item.entry:
                 case CallStart() as call:
-                    item.accepted = False  # unless it is the first with its id, and the database has none
+                    item.accepted = False  # unless it is the first with its id, here and in the database
                     starts.setdefault(key_of(call), (item, call))
                 case CallEnd(unstarted=UnstartedCall() as content) as call:
                     item.accepted = False
@@ -155,7 +157,7 @@ class GroupWrite:
                 self._write_holding(entry)
 
     def _write_holding(self, entry: object) -> None:
-        """Sessions, who holds them, and this node."""
+        """Writes entries about sessions, their holders, and this node."""
         connection, node = self._connection, self._node
         match entry:
             case SessionRow():
@@ -191,7 +193,7 @@ def keys_of_decided(items: Iterable[CommitItem]) -> dict[Key, CommitItem]:
 
 
 def _principals_with_results(items: Iterable[CommitItem]) -> set[str]:
-    """The principals whose results this group may have enlarged; of local results, those of the sessions are not known
-    here, and the next end finds them.
+    """The principals whose stored results may have grown by this group. Principals with results of local calls are
+    missing, because only their sessions are known here; the next end of a call finds them.
     """
     return {item.entry.row.principal for item in items if isinstance(item.entry, CallEnd) and item.entry.result}

@@ -1,4 +1,4 @@
-"""Connects to PostgreSQL, and says in plain words why that fails."""
+"""Connects to PostgreSQL, with error messages in plain words."""
 
 from typing import Any, Final
 
@@ -10,9 +10,9 @@ from ..store_errors import StoreError
 Connection = psycopg.Connection[tuple[Any, ...]]
 
 CONNECT_TIMEOUT_S: Final = 5
-"""How long one attempt to connect to one host may take."""
+"""The time limit of one attempt to connect to one host."""
 OLDEST_SERVER: Final = 140000
-"""PostgreSQL 14, as libpq numbers versions; older ones get no security fixes."""
+"""PostgreSQL 14, in libpq's numbering; older versions get no security fixes."""
 SCHEMA_NAME: Final = "toold"
 """The schema of the database in which all tables are, so that other tables of the database are not touched."""
 
@@ -33,7 +33,7 @@ def connect_to_postgres(address: str, *, name: str, lost_after_s: float, node: s
 
     ``address`` is a URL or a connection string of libpq; with several hosts, the one that accepts writes is used.
     ``name`` is shown in ``pg_stat_activity``. The connection fails if the server's machine does not answer for
-    ``lost_after_s``. ``node``: whose rows of the sums the connection changes.
+    ``lost_after_s``. The connection changes the rows of sums that belong to ``node``.
 
     Raises:
         StoreError: the address is invalid, no server answers there, or the server refuses; the message says which, and
@@ -99,7 +99,7 @@ def _prepare(connection: Connection, node: str, lost_after_s: float) -> None:
         reason = f"PostgreSQL {version} is too old: 14 is the oldest that works"
         raise StoreError(reason, reason)
     with connection.pipeline():
-        # A node that is stopped within a transaction must not hold its locks.
+        # A node that is paused within a transaction must not keep its locks.
         idle = ("idle_in_transaction_session_timeout", f"{round(lost_after_s * 1000)}ms")
         for setting, value in (*_SETTINGS, idle, ("toold.node", node)):
             connection.execute("SELECT set_config(%s, %s, false)", (setting, value))

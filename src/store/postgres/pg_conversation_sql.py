@@ -26,7 +26,7 @@ _CONTINUED: Final = (
     "last_number = excluded.last_number"
 )
 
-# A node that is dead commits nothing more, so what it held is free.
+# A dead node commits nothing any longer, so the conversations that it held are free.
 _CLAIM: Final = """
 UPDATE conversation SET held_by = %(node)s
 WHERE id = %(id)s AND principal = %(principal)s
@@ -36,7 +36,7 @@ WHERE id = %(id)s AND principal = %(principal)s
 
 
 def newest(connection: Connection, principal: str, limit: int) -> list[tuple[str, float, int]]:
-    """Returns a principal's conversations that were used last: id, time and bytes, the newest first."""
+    """Returns the most recently used conversations of a principal: id, time and bytes, newest first."""
     rows = connection.execute(
         "SELECT id, used_at, bytes FROM conversation WHERE principal = %s ORDER BY used_at DESC LIMIT %s",
         (pg_text(principal), limit),
@@ -74,8 +74,8 @@ def has(connection: Connection, conversation_id: str, principal: str) -> bool:
 
 
 def claim(connection: Connection, conversation_id: str, principal: str, node: str) -> bool:
-    """Makes a node the holder of a principal's conversation, unless another node that is not dead holds it, or the
-    principal has no such conversation; returns whether the node holds it now.
+    """Makes a node the holder of a principal's conversation, unless another live node holds it or the principal has no
+    such conversation. Returns whether the node holds it now.
     """
     values = {"id": pg_text(conversation_id), "principal": pg_text(principal), "node": node}
     return connection.execute(_CLAIM, values).rowcount == 1
@@ -95,7 +95,7 @@ def release(connection: Connection, conversation_id: str, node: str) -> None:
 
 
 def update(connection: Connection, update: ConversationUpdate) -> None:
-    """Writes what a call added to a conversation, or a new conversation, unless another node has begun it."""
+    """Writes a new conversation, unless another node has begun it; or the turns that a call added to a conversation."""
     stored_id = pg_text(update.id)
     connection.execute(
         _UPDATE.format(_CONTINUED if update.call_id else "NOTHING"),
@@ -121,8 +121,8 @@ def update(connection: Connection, update: ConversationUpdate) -> None:
 
 def delete_expired(connection: Connection, *, before: float, now: float, max_bytes: int) -> int:
     """Deletes a slice of the conversations that no node holds: those last used before a Unix time, and the least
-    recently used ones while the total exceeds ``max_bytes``. If a deleted conversation has copies, its end is queued
-    for them.
+    recently used ones while the total exceeds ``max_bytes``. If a deleted conversation has copies, the fact that it
+    ended is queued for them.
 
     Returns the number of deleted conversations; fewer than ``SLICE`` means that no further one has to be deleted.
     """

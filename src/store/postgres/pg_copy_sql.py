@@ -1,7 +1,7 @@
 """The SQL of copies on PostgreSQL: the parts of conversations that still have to be sent to Supabase.
 
-Unlike calls, which stay in the database after they are sent, a copy is deleted once Supabase has it. All nodes send
-copies, each those that it finds; a copy that two nodes send is the same row there.
+Unlike calls, which stay in the database after they are sent, a copy is deleted once Supabase has it. Each node sends
+the copies that it finds; if two nodes send the same copy, it is a single row there.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from .pg_values import pg_text, text_of
 Connection = psycopg.Connection[tuple[Any, ...]]
 
 _ROW_BYTES: Final = 400
-"""About how much a copy takes besides its content: ids, names, times, index entries."""
+"""The approximate size of a copy without its content: ids, names, times, index entries."""
 SLICE: Final = 500
 """Rows that one step of retention deletes."""
 
@@ -120,7 +120,7 @@ def settle(connection: Connection, chain: int, settled: SettledConversationCopie
 
 
 def state(connection: Connection) -> ConversationOutboxState:
-    """Returns how far the copies have been sent, by all nodes."""
+    """Returns how far all nodes have sent the copies."""
     row = connection.execute(
         "SELECT (SELECT count(*) FROM copy WHERE reason IS NULL), coalesce(sum(sent), 0), coalesce(sum(refused), 0), "
         "coalesce(sum(dropped), 0), max(last_sent_at) FROM copies"
@@ -133,9 +133,9 @@ def state(connection: Connection) -> ConversationOutboxState:
 
 def delete_expired(connection: Connection, chain: int, *, before: float, max_bytes: int) -> int:
     """Deletes a slice of the copies older than a Unix time, and the oldest copies while all take more than
-    ``max_bytes``. Unsent ones count as dropped.
+    ``max_bytes``. Deleted copies that were not sent count as dropped.
 
-    Returns the number of deleted copies; fewer than ``SLICE`` means that nothing more has to go.
+    Returns the number of deleted copies; fewer than ``SLICE`` means that no further copy has to be deleted.
     """
     (total,) = connection.execute("SELECT coalesce(sum(bytes), 0) FROM copy").fetchone() or (0,)
     excess = total - max_bytes

@@ -71,7 +71,7 @@ def unfinished(connection: Connection) -> list[StoredDetachedCall]:
 
 
 def find(connection: Connection, call_id: str) -> StoredDetachedCall | None:
-    """Returns a detached call that has not ended. When it expires and is dropped are times of the store's clock."""
+    """Returns a detached call that has not ended. Its times of expiry are times of the store's clock."""
     calls = _select(connection, "WHERE detached.call_id = %s", pg_text(call_id))
     return calls[0] if calls else None
 
@@ -83,9 +83,10 @@ def find_all(connection: Connection, ids: Sequence[str]) -> list[StoredDetachedC
 
 
 def adopt(connection: Connection, node: str, token: int, *, call_id: str | None, limit: int | None) -> None:
-    """Makes a node run detached calls that no node runs: the oldest that are not paused, or one by its id.
+    """Assigns detached calls that no node runs to a node: the oldest that are not paused, or one by its id.
 
-    ``token``: a negative number, by which ``adopted`` finds them, even if the answer to this was lost.
+    ``token`` is a negative number, by which ``adopted`` finds these calls even if the answer to this statement was
+    lost.
     """
     values = {"node": node, "token": token, "limit": limit}
     connection.execute(_ADOPT, values | {"call_id": None if call_id is None else pg_text(call_id)})

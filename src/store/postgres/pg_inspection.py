@@ -29,18 +29,18 @@ class PostgresInspection(NamedTuple):
     synchronous_commit: bool
     """Whether a commit returns only once it is on the server's disk."""
     round_trip_s: float
-    """The median of some statements without a table."""
+    """The median round trip of a few statements that read no table."""
     clock_ahead_s: float
-    """How far the database's clock is ahead of this machine's, to within half of a round trip."""
+    """How far the database's clock is ahead of this machine's, with an error of at most half a round trip."""
     shares_connections: bool
     """Whether two connections of this process reached one session: a pooler in transaction mode is between."""
     free_connections: int
-    """How many connections the server still accepts from users who are not superusers."""
+    """How many more connections the server accepts from users who are not superusers."""
     nodes: list[NodeRow]
 
 
 def inspect_postgres(address: str) -> PostgresInspection:
-    """Connects twice, and reads.
+    """Connects twice and reads the state.
 
     Raises:
         StoreError: the database cannot be reached, or toold cannot use it; the message says what to do.
@@ -100,7 +100,7 @@ def _free_connections(connection: Connection) -> int:
 
 
 def _measure(connection: Connection) -> tuple[float, float]:
-    """The median round trip, and how far the database's clock is ahead in the fastest one."""
+    """The median round trip, and how far the database's clock was ahead in the fastest round trip."""
     samples = []
     for _ in range(_ROUND_TRIPS):
         began, before = time.monotonic(), time.time()

@@ -1,4 +1,4 @@
-"""The SQL of calls that a node had started and not ended when it died. In the transaction that declares it dead."""
+"""The SQL of calls that a dead node had started and not ended. Runs in the transaction that declares the node dead."""
 
 from collections.abc import Callable
 from typing import Any
@@ -27,14 +27,14 @@ def interrupted_calls(
     calls = []
     for session_id, key, child, template in rows:
         row = template_of(template)
-        # A child runs again with its parent, and finds what it created by its run.
+        # A child runs again with its parent, and its run shows what it has already created.
         answer = None if row is None or child else _answer(connection, row.id, unix_time)
         calls.append(interrupted_call(text_of(session_id), text_of(key), at, row, answer))
     return calls
 
 
 def release_detached(connection: Connection, node: str) -> None:
-    """No node runs the detached calls of a dead node."""
+    """Records that no node runs the detached calls of a dead node any longer."""
     connection.execute(
         "UPDATE journal SET node = NULL FROM detached WHERE detached.number = journal.number "
         "AND journal.node = %s AND journal.state = 'started'",

@@ -11,7 +11,8 @@ def _as_list(tools: Sequence[str]) -> list[str]:
 
 
 JOB_STATEMENTS: Final = JobStatements(
-    # The call that created a detached call has another run than its own id. A job is unfinished, or has child calls.
+    # The run of a call that created a detached call differs from the call's id. A job is unfinished, or has child
+    # calls.
     jobs="""
 SELECT run.call_id, run.tool, run.run, run.started_at, detached.call_id IS NOT NULL
 FROM run LEFT JOIN detached ON detached.call_id = run.call_id

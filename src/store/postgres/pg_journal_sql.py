@@ -1,9 +1,9 @@
 """The SQL of the journal on PostgreSQL: calls, from before they start until their ids expire.
 
-Functions that write run within the caller's transaction and pipeline: they fetch nothing. Where their effect depends on
-what is stored, the statement decides, or the caller fetches the cursor after the commit.
+Functions that write run within the caller's transaction and pipeline, so they fetch nothing. If their effect depends on
+stored data, the statement decides, or the caller fetches the cursor after the commit.
 
-Each start has the node's commit number, so that the node finds out after a lost connection which calls it started.
+Each start has the node's commit number. After a lost connection, it shows which calls the node has started.
 """
 
 from collections.abc import Iterable, Sequence
@@ -44,7 +44,7 @@ WHERE journal.session_id = again.session_id AND journal.request_key = again.requ
   AND (state IN ('interrupted', 'expired') OR (state = 'done' AND again.orchestration))
 """
 
-# Changes only calls that have started: if the id belongs to an earlier call that has ended, that one stays.
+# Changes only calls that have started: if the id belongs to an earlier call that has ended, the earlier call stays.
 _END: Final = """
 WITH given AS (
     SELECT * FROM unnest(%s::text[], %s::text[], %s::text[], %s::float8[], %s::bytea[])
@@ -69,7 +69,7 @@ DELETE FROM journal WHERE number IN (
 """
 
 # For a call whose tool did not start, whether or not its start was written. If an earlier call with this id has ended,
-# that one stays.
+# # the earlier call stays.
 _END_UNSTARTED: Final = """
 INSERT INTO journal (session_id, request_key, principal, tool, echo_id, arguments_hash, local, state, started_at,
                      ended_at, result, result_bytes, unstarted, node, commit_number)
@@ -116,8 +116,8 @@ def key_of(call: CallStart | CallEnd | InterruptedCall | StoredCall) -> Key:
 
 
 def start(connection: Connection, calls: Sequence[CallStart], node: str, commit_number: int) -> Cursor:
-    """Writes that calls start, with different keys. The cursor has the keys of those that may start; the ids of
-    the others are known.
+    """Writes the starts of calls with different keys. The cursor has the keys of the calls that may start; the ids of
+    the others were used before.
     """
     replaced = [(*key_of(call), call.orchestration) for call in calls if call.replace]
     if replaced:
@@ -140,7 +140,7 @@ def _started(call: CallStart) -> tuple[Any, ...]:
 
 
 def written(connection: Connection, keys: Sequence[Key], node: str, commit_number: int) -> set[Key]:
-    """Returns which of the calls that a commit of a node was to write it has written."""
+    """Returns which of these calls a commit of a node has written."""
     if not keys:
         return set()
     return set(connection.execute(_WRITTEN, (*arrays(keys), node, commit_number)).fetchall())
@@ -229,14 +229,15 @@ HAVING sum(bytes) > %(bytes)s OR sum(unfinished_bytes) > %(unfinished)s
 def over_limits(
     connection: Connection, principals: Iterable[str], *, results_bytes: int, unfinished_bytes: int
 ) -> Cursor:
-    """Asks for the principals whose results take more than a limit: name, excess, excess of unfinished runs."""
+    """Queries the principals whose results exceed a limit: name, excess, excess of unfinished runs."""
     names = sorted({pg_text(principal) for principal in principals})
     return connection.execute(_OVER, {"principals": names, "bytes": results_bytes, "unfinished": unfinished_bytes})
 
 
 def delete_oldest_results(connection: Connection, principal: str, excess: int, unfinished_excess: int) -> None:
-    """Deletes the oldest results of a principal, as stored, that take this many bytes: those of runs that have not
-    ended separately, whose detached calls are marked. Fetches; not in a pipeline.
+    """Deletes the oldest results of a principal that have this many bytes as stored. Results of runs that have not
+    ended are counted separately, and the detached calls of these runs are marked. Fetches, so it cannot run in a
+    pipeline.
     """
     for unfinished, size in ((False, excess), (True, unfinished_excess)):
         if size <= 0:
@@ -257,8 +258,9 @@ def delete_oldest_results(connection: Connection, principal: str, excess: int, u
 def delete_expired(
     connection: Connection, *, results_before: float, ids_before: float, runs_before: float, rows: int
 ) -> int:
-    """Deletes results that ended before a time of the store's clock, and ids and sessions from before another: up to
-    ``rows`` of each; and runs. The children of runs that have not ended stay. Returns the largest number of one kind.
+    """Deletes the results of calls that ended before a time of the store's clock, ids and sessions from before another
+    time, and runs: up to ``rows`` of each. The children of runs that have not ended stay. Returns the largest of these
+    numbers.
     """
     numbers = [
         number

@@ -20,7 +20,7 @@ _ADMIT: Final = """
 SELECT decision, uses::text FROM admit(%s, %s, %s, %s, %s, %s::text[], %s, %s::float8, %s::text[], %s::text[],
                                        %s::float8[], %s::float8[])
 """
-# Sums exclude the rows of nodes that were declared dead while they asked.
+# Sums exclude the rows of nodes that were declared dead during their request.
 _USES: Final = """
 SELECT scope, currency, coalesce(max(spent), 0), coalesce(sum(reserved), 0) FROM (
     SELECT scope, currency, spent, NULL::float8 AS reserved FROM budget WHERE day = budget_day()
@@ -64,7 +64,7 @@ def settle(connection: Connection, request_id: int, cost: Cost | None) -> None:
 
 
 def withdraw(connection: Connection, node: str, provider: str) -> None:
-    """Leaves the line for a permit, and wakes the node that waits behind."""
+    """Leaves the queue for a permit, and wakes the next node."""
     connection.execute(
         "WITH left_line AS "
         "(DELETE FROM permit_wait WHERE provider = %(provider)s AND node = %(node)s RETURNING provider) "
@@ -81,7 +81,7 @@ def held(connection: Connection, node: str) -> frozenset[int]:
 
 
 def budget_uses(connection: Connection) -> list[BudgetUse]:
-    """Returns what is spent and reserved today."""
+    """Returns the amounts that are spent and reserved today."""
     return [
         BudgetUse(text_of(scope), currency, spent, reserved)
         for scope, currency, spent, reserved in connection.execute(_USES).fetchall()
@@ -94,7 +94,7 @@ def free_limits(connection: Connection, node: str) -> None:
 
 
 def delete_expired(connection: Connection) -> None:
-    """Deletes budgets of past days, and the requests of nodes that were declared dead while they asked."""
+    """Deletes budgets of past days, and requests of nodes that were declared dead during their request."""
     connection.execute("DELETE FROM budget WHERE day < to_char(clock_timestamp() - interval '2 days', 'YYYY-MM-DD')")
     connection.execute("DELETE FROM quota_day WHERE day < to_char(clock_timestamp() - interval '2 days', 'YYYY-MM-DD')")
     for table, expired in (("quota_second", "second"), ("rate_slot", "next_at")):

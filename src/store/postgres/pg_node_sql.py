@@ -1,4 +1,4 @@
-"""The SQL of nodes on PostgreSQL: their rows and leases, and how one is declared dead.
+"""The SQL of nodes on PostgreSQL: their rows and leases, and the declaration of a node as dead.
 
 Functions run within the caller's transaction. Except for ``renew`` they fetch, so they do not run in a pipeline.
 """
@@ -16,7 +16,7 @@ _LISTED: Final = "1 hour"
 _NODE: Final = (
     "epoch, name, address, details, state, extract(epoch FROM until - clock_timestamp())::double precision AS left_s"
 )
-# As ``may_bury`` decides.
+# The rule of ``may_declare_dead``.
 _BURY: Final = """
 UPDATE node SET state = 'dead', ended_at = clock_timestamp()
 WHERE epoch = %(epoch)s AND state <> 'dead'
@@ -25,15 +25,15 @@ WHERE epoch = %(epoch)s AND state <> 'dead'
 
 
 def renew(connection: Connection, node: str, commit_number: int) -> psycopg.Cursor[tuple[Any, ...]]:
-    """Renews a node's lease for its next commit. The cursor has the database's time in Unix seconds. The statement
-    fails, and with it the transaction, with the SQLSTATE TLD01 if the node is dead, TLD02 if an earlier commit of it is
-    missing, and TLD03 if this commit was made before.
+    """Renews a node's lease for its next commit. The cursor has the database's time in Unix seconds. The statement and
+    its transaction fail with the SQLSTATE TLD01 if the node is dead, TLD02 if one of its earlier commits is missing,
+    and TLD03 if this commit was made before.
     """
     return connection.execute("SELECT renew_lease(%s, %s)", (node, commit_number))
 
 
 def insert(connection: Connection, epoch: str, lease_s: float) -> None:
-    """Adds a live node without a name, which has not committed anything."""
+    """Adds a live node that has no name and no commits yet."""
     connection.execute(
         "INSERT INTO node (epoch, name, state, until, lease_s) "
         "VALUES (%(epoch)s, '', 'live', clock_timestamp() + %(lease_s)s * interval '1 second', %(lease_s)s)",
@@ -81,13 +81,13 @@ def alive_with_name(connection: Connection, name: str) -> list[NodeRow]:
 
 
 def mark_dead(connection: Connection, epoch: str, suspicion: Suspicion) -> bool:
-    """Declares a node dead if ``may_bury`` permits it; returns whether it was done now."""
+    """Declares a node dead if ``may_declare_dead`` permits it; returns whether this statement did so."""
     suspected = suspicion != "none"
     return connection.execute(_BURY, {"epoch": epoch, "suspected": suspected}).rowcount == 1
 
 
 def is_dead(connection: Connection, epoch: str) -> bool:
-    """Whether a node is dead, or is no longer in the table."""
+    """Whether a node is dead or no longer in the table."""
     row = connection.execute("SELECT 1 FROM node WHERE epoch = %s AND state <> 'dead'", (epoch,)).fetchone()
     return row is None
 
@@ -100,7 +100,7 @@ def leave(connection: Connection, epoch: str) -> None:
 
 
 def announce(connection: Connection, epoch: str, address: str, details: str) -> None:
-    """Stores what a node tells the others."""
+    """Stores what a node announces to the others."""
     connection.execute("UPDATE node SET address = %s, details = %s WHERE epoch = %s", (address, details, epoch))
 
 
@@ -110,7 +110,7 @@ def drain(connection: Connection, epoch: str) -> None:
 
 
 def fold_kept(connection: Connection, epoch: str) -> None:
-    """Adds a dead node's part of the sums of results to that of all dead nodes."""
+    """Adds a dead node's part of the sums of results to the part of all dead nodes."""
     connection.execute(
         "WITH gone AS (DELETE FROM kept WHERE node = %s RETURNING principal, bytes, unfinished_bytes) "
         "INSERT INTO kept AS k SELECT principal, '', bytes, unfinished_bytes FROM gone ORDER BY principal "
@@ -121,7 +121,7 @@ def fold_kept(connection: Connection, epoch: str) -> None:
 
 
 def lock_live(connection: Connection, epoch: str) -> bool:
-    """Whether a node is live; if so, no node declares it dead before the transaction ends."""
+    """Whether a node is live. If so, no node can declare it dead before the transaction ends."""
     row = connection.execute("SELECT 1 FROM node WHERE epoch = %s AND state = 'live' FOR SHARE", (epoch,)).fetchone()
     return row is not None
 

@@ -1,4 +1,4 @@
-"""The start of a node: whether the database is its service's, and whether its name is free."""
+"""The start of a node: checks that the database belongs to its service, and that its name is free."""
 
 import time
 from collections.abc import Callable
@@ -17,7 +17,7 @@ Connection = psycopg.Connection[tuple[Any, ...]]
 
 _LOOK_S: Final = 0.1
 _WATCHED_HEARTBEATS: Final = 2
-"""How many heartbeats of a node have to be missing until a process with its name takes it for ended."""
+"""How many heartbeats a node has to miss until a process with the same name assumes that it has ended."""
 
 _log = structlog.get_logger(__name__)
 
@@ -43,11 +43,12 @@ def register_node(
     chain: str,
     listens: Callable[[str], bool] | None,
 ) -> list[NodeRow]:
-    """Adds the row of a starting node, still without its name. Returns the nodes that had the name and have ended
-    without leaving, which the caller declares dead.
+    """Adds the row of a starting node, without its name. Returns the nodes with the same name that have ended without
+    leaving; the caller declares them dead.
 
-    A node that has the name is watched until its lease ends, or, unless it is draining, until it has missed two
-    heartbeats. ``listens``: whether something accepts connections at the address that a node announced; this is faster.
+    A node that has the name is watched until its lease ends or, unless it is draining, until it has missed two
+    heartbeats. With ``listens``, which returns whether something accepts connections at a node's announced address, the
+    end of a node is found at once.
 
     Raises:
         NodeNameTakenError: a node with this name is running.
@@ -70,7 +71,7 @@ def register_node(
 
 
 def _require_chain(connection: Connection, address: str, chain: str) -> None:
-    """All nodes of a service sign the audit with the same key, which is deployed to each of them."""
+    """Checks that this node signs the audit with the same key as the other nodes of its service."""
     connection.execute("UPDATE store SET chain = %s WHERE chain IS NULL", (chain,))
     row = connection.execute("SELECT chain FROM store").fetchone()
     if row is None or row[0] != chain:

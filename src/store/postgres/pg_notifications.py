@@ -33,12 +33,12 @@ class PgNotifications:
         self._notified[channel] = notified
 
     def start(self) -> None:
-        """Begins to listen, in the background. Again, it does nothing."""
+        """Starts to listen in the background. Again, it does nothing."""
         if self._task is None:
             self._task = asyncio.create_task(self._run(), name="database notifications")
 
     async def close(self) -> None:
-        """Stops, and closes the connection."""
+        """Stops listening and closes the connection."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)

@@ -1,4 +1,4 @@
-"""The questions about audit rows, conversations, A2A and the registry (``store_port.py``), asked of PostgreSQL."""
+"""The queries for audit rows, conversations, A2A and the registry (``store_port.py``) on PostgreSQL."""
 
 from typing import Any
 
@@ -90,7 +90,7 @@ class PostgresConversationQueries:
 
 
 class PostgresA2AQueries:
-    """``A2AQueries`` of one connection, for one node: it follows its own tasks, and those of dead nodes."""
+    """``A2AQueries`` of one connection, for one node, which follows its own tasks and those of dead nodes."""
 
     _connection: Connection
     _node: str

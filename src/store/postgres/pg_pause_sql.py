@@ -1,7 +1,7 @@
 """The SQL of paused calls on PostgreSQL: detached calls that wait for decisions of a person, and their requests.
 
 Functions that write run within the caller's transaction and pipeline, and fetch nothing. Times are times of the store's
-clock, except where they are Unix times. No node runs a paused call: who continues it adopts it first.
+clock, except where they are Unix times. No node runs a paused call: the node that continues it adopts it first.
 """
 
 from collections.abc import Sequence
@@ -17,9 +17,9 @@ from .pg_values import arrays, pg_text, text_of
 Connection = psycopg.Connection[tuple[Any, ...]]
 
 LISTED: Final = 100
-"""The paused calls that a list has at most, because each may have 256 KiB of requests."""
+"""The most paused calls in one list: each may have 256 KiB of requests."""
 _CREDENTIAL_REQUEST: Final = b'"kind":"credential"'
-"""In the JSON of a request for a credential, and seldom in that of another request."""
+"""A text that the JSON of each request for a credential contains, and that of other requests rarely."""
 
 _PAUSE: Final = """
 WITH paused AS (
@@ -73,7 +73,7 @@ def decide(connection: Connection, entry: InputDecided) -> None:
         "request_id": pg_text(entry.request_id),
         "at": entry.at,
     }
-    # Two nodes that decide the last two requests at the same time: the second sees what the first has decided.
+    # If two nodes decide the last two requests at the same time, the second one sees the decision of the first.
     connection.execute("SELECT 1 FROM detached WHERE call_id = %(call_id)s FOR UPDATE", values)
     for statement in _DECIDE:
         connection.execute(statement, values)
@@ -95,7 +95,9 @@ def requests_of(connection: Connection, call_id: str) -> tuple[StoredRequest, ..
 
 
 def decision_hashes(connection: Connection, call_id: str, principal: str) -> dict[str, bytes]:
-    """Returns the decisions of a principal's call, even one that has ended: the id of each request and the hash."""
+    """Returns the decisions of a principal's call, even after its end: the id of each request and the hash of its
+    decision.
+    """
     rows = connection.execute(
         "SELECT input_request.id, decision_hash FROM input_request JOIN journal USING (number) "
         "WHERE call_id = %s AND principal = %s AND decision_hash IS NOT NULL",
@@ -115,9 +117,7 @@ def paused_ids(connection: Connection, principal: str | None) -> list[str]:
 
 
 def waiting_for_credentials(connection: Connection, after: int) -> Sequence[tuple[int, str]]:
-    """Returns the next ``LISTED`` paused calls after this number that may wait for a credential: number and id, as
-    stored.
-    """
+    """Returns the next ``LISTED`` paused calls after a number that may wait for a credential: number and stored id."""
     return connection.execute(
         "SELECT number, call_id FROM detached WHERE expires_at IS NOT NULL AND number > %s AND EXISTS "
         "(SELECT 1 FROM input_request WHERE number = detached.number AND decision_hash IS NULL "

@@ -1,4 +1,4 @@
-"""All questions of the store's parts (``store_port.py``), asked of a connection to PostgreSQL."""
+"""All queries of the store's parts (``store_port.py``) on a connection to PostgreSQL."""
 
 from typing import Any
 

@@ -1,5 +1,5 @@
-"""The SQL of rates, quotas and shares of running calls that all nodes have together. The decisions are functions of the
-database (pg_schema_2.sql), so that each is one statement.
+"""The SQL of rates, quotas and shares of running calls, which all nodes have in common. The decisions are functions of
+the database (pg_schema_2.sql), so that each of them is one statement.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ Connection = psycopg.Connection[tuple[Any, ...]]
 def reserve_slot(
     connection: Connection, source: str, principal: str, *, interval_s: float, burst: int, max_wait_s: float
 ) -> RateSlot:
-    """Reserves the next slot of a source's rate if it comes in time."""
+    """Reserves the next slot of a source's rate, if the slot comes in time."""
     row = connection.execute(
         "SELECT * FROM reserve_slot(%s, %s, %s::float8, %s, %s::float8)",
         (source, pg_text(principal), interval_s, burst, max_wait_s),
@@ -42,7 +42,7 @@ def take_call(connection: Connection, principal: str, quotas: Sequence[QuotaUse]
 def share_running(
     connection: Connection, node: str, principal: str, *, max_running: int, wants: int, uses: int
 ) -> RunningShare:
-    """Changes what a node wants of a principal's running calls."""
+    """Changes how many of a principal's permits a node wants."""
     row = connection.execute(
         "SELECT * FROM share_running(%s, %s, %s, %s, %s)", (node, pg_text(principal), max_running, wants, uses)
     ).fetchone()

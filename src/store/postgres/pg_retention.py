@@ -1,7 +1,7 @@
-"""Deletes data beyond the retention on PostgreSQL, a slice at a time.
+"""Deletes expired data on PostgreSQL, a slice at a time.
 
-Each node deletes the audit rows of its chain, because only their signer may remove them. Everything else, and the
-chains that no node extends, are cleaned by one node at a time. No statement waits for a row that another node's commit
+Each node deletes the audit rows of its chain, because only their signer may remove them. One node at a time deletes
+everything else, and the rows of chains that no node extends. No statement waits for a row that another node's commit
 has changed.
 """
 
@@ -28,14 +28,14 @@ from .pg_chain_writer import PostgresChainWriter
 Connection = psycopg.Connection[tuple[Any, ...]]
 
 _LOCK: Final = 0x746F6F6C72
-"""The key of the advisory lock of the node that cleans what belongs to all."""
+"""The key of the advisory lock of the node that deletes data that belongs to all nodes."""
 
 
 def enforce_retention(
     connection: Connection, chain: ChainExtension, chain_writer: PostgresChainWriter, retention: Retention
 ) -> bool:
-    """Deletes a slice of the data that is beyond the retention, within the transaction that extends this node's chain;
-    returns whether there may be more. The times are the database's.
+    """Deletes a slice of the expired data, within the transaction that extends this node's chain. Returns whether there
+    may be more. Times are those of the database.
     """
     (now,) = connection.execute("SELECT extract(epoch FROM clock_timestamp())::float8").fetchone() or (0.0,)
     total = pg_audit_sql.stored_bytes(connection)
@@ -55,8 +55,8 @@ def enforce_retention(
 def _delete_audit_rows(
     connection: Connection, chain: ChainExtension, retention: Retention, *, now: float, total: int
 ) -> int:
-    """Deletes expired rows of one chain: those beyond the age, and its part of the oldest rows of all chains that take
-    more than the limit. The nodes that extend the other chains delete theirs.
+    """Deletes expired rows of one chain: rows that are too old, and, if the rows of all chains exceed the size limit,
+    its part of the oldest ones. The nodes that extend the other chains delete the rows of those.
     """
     number = pg_chain_sql.number_of(chain)
     return pg_audit_sql.delete_expired(
@@ -69,7 +69,7 @@ def _delete_audit_rows(
 
 
 def _delete_shared(connection: Connection, chain: int, retention: Retention, now: float) -> int:
-    """Deletes what belongs to all nodes; returns the largest number of rows of one kind."""
+    """Deletes expired data that belongs to all nodes; returns the largest number of rows of one kind."""
     pg_spending_sql.delete_expired(connection, now)
     pg_limits_sql.delete_expired(connection)
     pg_vendor_file_sql.delete_excess(connection)

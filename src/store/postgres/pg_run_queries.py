@@ -1,4 +1,4 @@
-"""The questions about runs, detached calls and sessions (``store_port.py``), asked of a connection to PostgreSQL."""
+"""The queries for runs, detached calls and sessions (``store_port.py``) on a connection to PostgreSQL."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""The SQL of runs on PostgreSQL: under which run the journal stores the child calls of an orchestration call.
+"""The SQL of runs on PostgreSQL. The journal stores the child calls of an orchestration call under its run.
 
 Functions that write run within the caller's transaction and pipeline, and fetch nothing.
 """
@@ -25,7 +25,7 @@ FROM unnest(%s::text[], %s::text[], %s::text[], %s::text[], %s::text[], %s::text
      AS new (session_id, request_key, call_id, principal, tool, run, started_at) {_OF_STARTED}
 ON CONFLICT (call_id) DO NOTHING
 """
-# The call that created a detached call has the run of the detached one, so that either id finds it.
+# The call that created a detached call has the same run as the detached call, so that either id finds the run.
 _INSERT_CREATORS: Final = f"""
 INSERT INTO run (call_id, principal, tool, run, started_at, created)
 SELECT call_id, new.principal, new.tool, run, new.started_at, created
@@ -83,7 +83,7 @@ def find_run(connection: Connection, call_id: str, principal: str, tool: str) ->
 
 
 def resume(connection: Connection, call_id: str, run: str, node: str) -> None:
-    """Stores the children of this call, which a node runs, under an earlier run from now on. The run is unfinished
+    """From now on, the children of this call, which a node runs, are stored under an earlier run, which is unfinished
     again.
     """
     connection.execute("UPDATE run SET run = %s WHERE call_id = %s", (pg_text(run), pg_text(call_id)))
@@ -91,7 +91,7 @@ def resume(connection: Connection, call_id: str, run: str, node: str) -> None:
 
 
 def finish(connection: Connection, runs: Iterable[str]) -> None:
-    """The results of the child calls of these runs expire from now on, as all others do."""
+    """From now on, the results of the child calls of these runs expire like all other results."""
     for run in runs:
         connection.execute(_FINISH, {"run": pg_text(run)})
 
@@ -110,7 +110,7 @@ UPDATE journal SET unfinished = false WHERE unfinished AND node = %s AND split_p
 
 
 def finish_of_node(connection: Connection, node: str) -> None:
-    """For a node that has died: no runs of its calls are unfinished except those of detached calls."""
+    """For a dead node: marks the runs of its calls as finished, except those of detached calls."""
     connection.execute(_FINISHED, (node,))
 
 
@@ -122,7 +122,7 @@ UPDATE detached SET dropped = true WHERE number IN (
 
 
 def drop(connection: Connection, numbers: Sequence[int]) -> None:
-    """Marks the detached calls to whose runs these journal entries belong: their results are deleted."""
+    """Marks the detached calls whose runs have these journal entries: the results of the entries are deleted."""
     connection.execute(_DROP, (list(numbers),))
 
 

@@ -1,4 +1,4 @@
-"""The SQL of what the calls of a run spent, on PostgreSQL (``run_spending.py``). Only reads."""
+"""The SQL of the usage of a run's calls on PostgreSQL (``run_spending.py``). Only reads."""
 
 from typing import Final
 

@@ -1,8 +1,8 @@
 """The schema in a PostgreSQL database: whether a node can use it, and its migration.
 
-A migration is a command (``toold store migrate``), never a start's: changes of tables that two nodes make during live
-traffic deadlock. Nodes of two adjacent versions run side by side during an upgrade: a migration states the oldest
-schema whose nodes can use the new one.
+A migration is a command (``toold store migrate``) and never part of a node's start, because changes of tables by two
+nodes during live traffic would deadlock. Nodes of two adjacent versions run side by side during an upgrade: a migration
+states the oldest schema whose nodes can use the new one.
 
 Exceptions::
 
@@ -45,7 +45,7 @@ class NewerPostgresSchemaError(StoreError):
 
 
 class StoredSchema(NamedTuple):
-    """What a database says about its schema."""
+    """The state of a database's schema."""
 
     version: int
     """0: none."""
@@ -55,7 +55,9 @@ class StoredSchema(NamedTuple):
 
 
 def _shipped_steps() -> tuple[PostgresStep, ...]:
-    """Returns pg_schema_1.sql, pg_schema_2.sql, …; a first line ``-- readable from: N`` states the oldest schema."""
+    """Reads pg_schema_1.sql, pg_schema_2.sql, …; a first line ``-- readable from: N`` states the oldest schema whose
+    nodes can use the new one.
+    """
     directory = resources.files(__package__)
     names = sorted(entry.name for entry in directory.iterdir() if entry.name.startswith("pg_schema_"))
     steps = []
@@ -69,7 +71,7 @@ def _shipped_steps() -> tuple[PostgresStep, ...]:
 
 POSTGRES_STEPS: Final = _shipped_steps()
 POSTGRES_SCHEMA: Final = len(POSTGRES_STEPS)
-"""The schema that this toold makes."""
+"""The schema that this version of toold creates."""
 
 
 def stored_schema(connection: Connection) -> StoredSchema:
@@ -174,7 +176,8 @@ def _migrate(connection: Connection, steps: Sequence[PostgresStep], place: str) 
     if not before:
         connection.execute("CREATE SCHEMA IF NOT EXISTS toold")
     for step in steps[before:]:
-        connection.execute(step.script.encode(), prepare=False)  # then it may have several statements
+        # Without parameters, the text may have several statements.
+        connection.execute(step.script.encode(), prepare=False)
     if not before:
         connection.execute("INSERT INTO store (version, readable_from) VALUES (%s, %s)", (0, 0))
     newest = steps[-1]

@@ -1,6 +1,7 @@
 """Compares the definitions in a PostgreSQL database with those of the schema.
 
-The server itself makes the expected definitions: in a schema that exists only within a transaction, which is undone.
+The server itself creates the expected definitions, in a schema that exists only within a transaction that is rolled
+back.
 """
 
 from typing import Any, Final

@@ -1,4 +1,4 @@
-"""The SQL of resumable sessions on PostgreSQL, of their calls in the journal, and of who holds them.
+"""The SQL of resumable sessions on PostgreSQL, of their calls in the journal, and of their holders.
 
 Functions that write run within the caller's transaction and pipeline, and fetch nothing.
 """
@@ -19,7 +19,7 @@ _SESSION: Final = "id, key_hash, principal, label, toolset, opened_at, former"
 
 
 def open_session(connection: Connection, row: SessionRow, holder: str) -> None:
-    """Stores a session that a node holds; for an existing one, only the fact that it became ``former``."""
+    """Stores a session that a node holds; for an existing session, stores only that it became ``former``."""
     connection.execute(
         f"INSERT INTO session AS stored ({_SESSION}, seen_at, holder) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s) "
         "ON CONFLICT (id) DO UPDATE SET former = stored.former OR excluded.former",
@@ -31,7 +31,7 @@ def open_session(connection: Connection, row: SessionRow, holder: str) -> None:
 
 
 def session_row(columns: Sequence[Any]) -> SessionRow:
-    """The session of a row's columns, in the order of the fields."""
+    """The session from a row's columns, which are in the order of the fields."""
     fields = dict(zip(SessionRow.__struct_fields__, columns, strict=True))
     texts = {name: text_of(fields[name]) for name in ("principal", "label", "toolset")}
     return SessionRow(**{**fields, **texts, "key_hash": bytes(fields["key_hash"])})
@@ -66,19 +66,19 @@ RETURNING {_SESSION}
 
 
 def claim(connection: Connection, key_hash: bytes, node: str) -> SessionRow | None:
-    """Makes a node the holder of a session, unless a living node holds it; None: that, or there is none."""
+    """Makes a node the holder of a session and returns it; None if a live node holds it, or if there is none."""
     row = connection.execute(_CLAIM, {"key_hash": key_hash, "node": node}).fetchone()
     return None if row is None else session_row(row)
 
 
 def holder_of(connection: Connection, key_hash: bytes) -> str | None:
-    """Returns the epoch of the node that holds a session; empty: none; None: there is no such session."""
+    """Returns the epoch of the node that holds a session; empty if no node does; None if there is no such session."""
     row = connection.execute("SELECT coalesce(holder, '') FROM session WHERE key_hash = %s", (key_hash,)).fetchone()
     return None if row is None else str(row[0])
 
 
 def release(connection: Connection, session_ids: Sequence[str], node: str) -> None:
-    """Makes no node the holder of these sessions, as far as this node holds them."""
+    """Releases these sessions, as far as this node holds them."""
     connection.execute(
         "UPDATE session SET holder = NULL WHERE id = ANY(%s) AND holder = %s",
         ([pg_text(session_id) for session_id in session_ids], node),
@@ -86,7 +86,7 @@ def release(connection: Connection, session_ids: Sequence[str], node: str) -> No
 
 
 def release_of_node(connection: Connection, node: str) -> None:
-    """Makes no node the holder of the sessions of a node."""
+    """Releases all sessions of a node."""
     connection.execute("UPDATE session SET holder = NULL WHERE holder = %s", (node,))
 
 
@@ -155,8 +155,8 @@ def call_states(
 def child_call(
     connection: Connection, run: str, name: str, principal: str, *, results_since: float
 ) -> StoredCall | None:
-    """Returns a child call as ``load_session`` does; one that has started and not ended counts as interrupted. Results
-    of runs that have not ended do not expire.
+    """Returns a child call as ``load_session`` does. A call that has started and not ended counts as interrupted.
+    Results of runs that have not ended do not expire.
     """
     row = connection.execute(
         f"SELECT {_NAMES}, unfinished FROM journal "

@@ -1,4 +1,4 @@
-"""The SQL of what was spent at the vendors on PostgreSQL, by day. Each function takes a few milliseconds."""
+"""The SQL of the spending at vendors by day, on PostgreSQL. Each function takes a few milliseconds."""
 
 from collections.abc import Iterable
 from typing import Any, Final
@@ -26,7 +26,7 @@ ON CONFLICT (chain, {", ".join(_KEY)}) DO UPDATE SET
 
 
 def add(connection: Connection, chain: ChainExtension, sums: Iterable[DailyUsage]) -> None:
-    """Adds to the sums of the node that extends a chain, within the caller's transaction."""
+    """Adds amounts to the sums of the node that extends a chain, within the caller's transaction."""
     for usage in sums:
         connection.execute(_ADD, (pg_chain_sql.number_of(chain), *map(_stored, msgspec.structs.astuple(usage))))
 
@@ -55,5 +55,5 @@ def _daily_usage(columns: Iterable[Any]) -> DailyUsage:
 
 
 def delete_expired(connection: Connection, now: float) -> None:
-    """Deletes the sums of days that are ``RETENTION_DAYS`` ago or more; they are few."""
+    """Deletes the sums of days that are at least ``RETENTION_DAYS`` ago; there are only a few."""
     connection.execute("DELETE FROM day_spent WHERE day <= %s", (day_of(now - RETENTION_DAYS * 86400),))

@@ -1,4 +1,4 @@
-"""Python's values as parameters of PostgreSQL: columns of arrays, and texts without NUL."""
+"""Converts Python values to parameters of PostgreSQL: columns of arrays, and texts without NUL."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
@@ -25,8 +25,8 @@ def text_of(stored: str) -> str:
 
 
 def arrays(rows: Sequence[Sequence[Any]]) -> list[str]:
-    """Returns the columns of rows as array literals, for ``unnest(%s::text[], ...)``. At least one row; values are
-    texts, bytes, numbers, truth values and None.
+    """Returns the columns of rows as array literals, for ``unnest(%s::text[], ...)``. There must be at least one row;
+    values are texts, bytes, numbers, booleans and None.
 
     psycopg's own arrays take five times as long, because they quote by regular expressions.
     """
@@ -51,7 +51,7 @@ def _element(value: Any) -> str:
 def asked(
     connection: psycopg.Connection[tuple[Any, ...]], statement: str, values: Mapping[str, Any]
 ) -> Iterable[Sequence[Any]]:
-    """Returns the rows of a statement with named values, in which texts are escaped both ways."""
+    """Runs a statement with named values and returns its rows. Escapes texts, and restores them in the rows."""
     stored = {name: pg_text(value) if isinstance(value, str) else value for name, value in values.items()}
     rows = connection.execute(statement.encode(), stored)
     return [[text_of(value) if isinstance(value, str) else value for value in row] for row in rows]

@@ -1,4 +1,4 @@
-"""Read-only access to the audit trail in PostgreSQL from another process, whether nodes are running or not."""
+"""Read-only access to the audit trail in PostgreSQL from another process, with or without running nodes."""
 
 import contextlib
 import itertools
@@ -22,7 +22,7 @@ Connection = psycopg.Connection[tuple[Any, ...]]
 
 _LOST_AFTER_S: Final = 30.0
 _FETCHED_ROWS: Final = 1000
-"""Rows that one fetch of a long read gets."""
+"""The number of rows per fetch of a long read."""
 _cursor_numbers = itertools.count()
 
 
@@ -40,7 +40,7 @@ class PostgresArchive:
         return pg_audit_sql.recent(self._connection, limit)
 
     def calls_since(self, started_at: float) -> Iterator[ChainedRow]:
-        """Yields all calls that started at or after a Unix time, about in the order in which they ended."""
+        """Yields all calls that started at or after a Unix time, roughly in the order in which they ended."""
         rows = self._rows(
             f"SELECT chain, seq, mac, {', '.join(COLUMNS)} FROM call WHERE started_at >= %s ORDER BY number",  # noqa: S608 - our own names
             (started_at,),
@@ -68,7 +68,7 @@ class PostgresArchive:
         return ((seq, stored_values(values), mac) for seq, mac, *values in rows)
 
     def binding(self, chain: int) -> list[ChainEnd] | None:
-        """Returns the ends of the other chains that a chain states, unverified; None if it states none."""
+        """Returns the ends of the other chains as a chain states them, unverified; None if it states none."""
         return pg_chain_sql.binding(self._connection, chain)
 
     def mac_at(self, chain: int, seq: int) -> bytes | None:
@@ -76,8 +76,8 @@ class PostgresArchive:
         return pg_chain_sql.mac_at(self._connection, chain, seq)
 
     def schema_differences(self) -> list[SchemaDifference] | None:
-        """Returns the definitions in the database that differ from the schema. Returns None if this user may not create
-        the schema to compare with, which is undone at once.
+        """Returns the definitions in the database that differ from the schema. For the comparison, it creates the
+        schema and rolls it back. Returns None if this user may not create it.
         """
         with connect_to_postgres(self._address, name="toold audit", lost_after_s=_LOST_AFTER_S) as connection:
             try:
@@ -86,7 +86,7 @@ class PostgresArchive:
                 return None
 
     def _rows(self, statement: str, values: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
-        """Reads rows piece by piece: they may not all fit into memory."""
+        """Reads rows piece by piece, because they may not fit into memory."""
         with self._connection.cursor(f"rows_{next(_cursor_numbers)}") as cursor:
             cursor.itersize = _FETCHED_ROWS
             cursor.execute(statement.encode(), values)

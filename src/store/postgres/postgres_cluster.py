@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable
 
-from ..commit_entries import NodeAnnounced, NodeBuried, NodeDraining, NodeLeft
+from ..commit_entries import NodeAnnounced, NodeDeclaredDead, NodeDraining, NodeLeft
 from ..node_lease import NodeLease
 from ..node_rows import NodeRow, Suspicion
 from ..shared_limits import SharedLimitsPort
@@ -19,7 +19,7 @@ from .postgres_threads import PostgresThreads
 
 
 class PostgresCluster:
-    """Writes through the queue of the store's writer: fenced, and in order with all other writes."""
+    """Writes through the queue of the store's writer, so its writes are fenced and in order with all other writes."""
 
     def __init__(
         self, committer: PostgresCommitter, writer: StoreWriter, reader: PostgresReader, threads: PostgresThreads
@@ -40,7 +40,7 @@ class PostgresCluster:
 
     @property
     def lease(self) -> NodeLease:
-        """The lease of this node, as far as this process may count on it."""
+        """The lease of this node, as this process measures it."""
         return self._committer.lease
 
     @property
@@ -55,7 +55,7 @@ class PostgresCluster:
 
     @property
     def on_fenced(self) -> Callable[[str], None]:
-        """Called on the writer's thread, with the reason, before anything of a refused commit is reported."""
+        """Called on the writer's thread with the reason, before the entries of a refused commit are reported."""
         return self._committer.on_fenced
 
     @on_fenced.setter
@@ -63,19 +63,21 @@ class PostgresCluster:
         self._committer.on_fenced = call
 
     async def announce(self, address: str, details: str) -> None:
-        """Stores how the other nodes reach this one, and what it is."""
+        """Stores how the other nodes reach this one, and the digests of its settings."""
         await asyncio.wrap_future(self._writer.commit(NodeAnnounced(address, details)))
 
     async def nodes(self) -> list[NodeRow]:
         """Returns the nodes that are alive, those that are draining, and those that died within the last hour."""
         return await self._reader.run(pg_node_sql.list_nodes)
 
-    async def bury(self, epoch: str, suspicion: Suspicion) -> bool:
-        """Declares a node dead if ``may_bury`` permits it, and settles what it leaves. Returns whether it is dead."""
-        return await asyncio.wrap_future(self._writer.commit(NodeBuried(epoch, suspicion)))
+    async def declare_dead(self, epoch: str, suspicion: Suspicion) -> bool:
+        """Declares a node dead if ``may_declare_dead`` permits it, and settles its calls and sessions. Returns whether
+        it is dead.
+        """
+        return await asyncio.wrap_future(self._writer.commit(NodeDeclaredDead(epoch, suspicion)))
 
     async def drain(self) -> None:
-        """Stores that this node is about to stop: it is not declared dead although its port closes."""
+        """Stores that this node is about to stop, so that it is not declared dead when its port closes."""
         await asyncio.wrap_future(self._writer.commit(NodeDraining()))
 
     async def leave(self) -> None:

@@ -22,7 +22,7 @@ from ..commit_entries import (
     Entry,
     LocalResults,
     NodeAnnounced,
-    NodeBuried,
+    NodeDeclaredDead,
     NodeDraining,
     NodeLeft,
     RetentionDue,
@@ -69,7 +69,7 @@ _AWAITED: Final = (
     | NodeAnnounced
     | NodeDraining
     | NodeLeft
-    | NodeBuried
+    | NodeDeclaredDead
 )
 """Entries whose callers wait while the database is away. The wait for any other entry fails at once."""
 RETENTION_EVERY_S: Final = 3600.0
@@ -250,8 +250,8 @@ class PostgresCommitter(GroupCommitter):
         items = self._sent
         try:
             over: list[tuple[str, int, int]] = []
-            if isinstance(items[0].entry, NodeBuried | NodeLeft):
-                self._bury(connection, items[0])
+            if isinstance(items[0].entry, NodeDeclaredDead | NodeLeft):
+                self._declare_dead(connection, items[0])
             elif isinstance(items[0].entry, RetentionDue):
                 self._delete_slice(connection)
             else:
@@ -391,19 +391,19 @@ class PostgresCommitter(GroupCommitter):
         with connection.transaction():
             renewed = pg_node_sql.renew(connection, self.epoch, 1)
             self._set_clock(renewed)
-            buried = [epoch for epoch in predecessors if pg_node_sql.mark_dead(connection, epoch, "replaced")]
+            dead = [epoch for epoch in predecessors if pg_node_sql.mark_dead(connection, epoch, "replaced")]
             self._chain_writer.adopt(connection, self.epoch)
             chain = self._chain_writer.extend(connection)
-            for epoch in buried:
+            for epoch in dead:
                 self._settle(connection, epoch, chain)
             self._chain_writer.seal(chain)
         self._chain_writer.committed(chain)
         self._renewed(sent_at)
 
-    def _bury(self, connection: Connection, item: CommitItem) -> None:
+    def _declare_dead(self, connection: Connection, item: CommitItem) -> None:
         """Declares a node dead, this one if it leaves, and settles what it leaves, in one transaction."""
         sent_at = boot_time()
-        epoch = item.entry.epoch if isinstance(item.entry, NodeBuried) else self.epoch
+        epoch = item.entry.epoch if isinstance(item.entry, NodeDeclaredDead) else self.epoch
         chain = self._chain_writer.extend(connection)
         try:
             connection.execute("BEGIN")
@@ -432,7 +432,7 @@ class PostgresCommitter(GroupCommitter):
         item.succeed()
 
     def _mark_dead(self, connection: Connection, item: CommitItem) -> bool:
-        if isinstance(item.entry, NodeBuried):
+        if isinstance(item.entry, NodeDeclaredDead):
             return pg_node_sql.mark_dead(connection, item.entry.epoch, item.entry.suspicion)
         pg_node_sql.leave(connection, self.epoch)
         return True
@@ -518,7 +518,7 @@ class PostgresCommitter(GroupCommitter):
 
 
 def _is_ordinary(item: CommitItem) -> bool:
-    return not isinstance(item.entry, NodeBuried | NodeLeft | RetentionDue)
+    return not isinstance(item.entry, NodeDeclaredDead | NodeLeft | RetentionDue)
 
 
 def _is_lost(connection: Connection, error: Exception) -> bool:

@@ -1,7 +1,7 @@
 """Reads of a PostgreSQL database: a few threads, each with its own connection, concurrent with the writer.
 
-A question that was cut off by a lost connection is asked again once. What changes who holds a session or runs a call is
-done here too, in a transaction that a dead node cannot commit.
+A query that a lost connection interrupted is repeated once. Changes of the holder of a session, and of the node that
+runs a call, are also made here, in a transaction that a dead node cannot commit.
 """
 
 import asyncio
@@ -25,17 +25,17 @@ from .postgres_threads import PostgresThreads
 Connection = psycopg.Connection[tuple[Any, ...]]
 
 READER_THREADS: Final = 2
-"""The connections of a node besides the writer's."""
+"""The number of connections of a node, in addition to the writer's."""
 
 T = TypeVar("T")
 
 
 class PostgresReader:
-    """Threads with connections, which they open with their first question.
+    """Threads with connections, which they open with their first query.
 
     ``flush`` is the writer's: its future resolves once all earlier entries have been committed. ``check_lease`` makes
-    the writer commit, so that it finds out that this node is dead. ``chain``: the number of the audit chain that this
-    node extends.
+    the writer commit, which shows whether this node was declared dead. ``chain`` is the number of the audit chain that
+    this node extends.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class PostgresReader:
         """Always None: PostgreSQL checks its files itself."""
 
     async def query(self, ask: Callable[[Queries], T]) -> T:
-        """Asks a question. It may miss rows that are still queued.
+        """Runs a query. It may miss rows that are still queued.
 
         Raises:
             StoreError: the database cannot be read.
@@ -70,7 +70,7 @@ class PostgresReader:
         )
 
     async def query_flushed(self, ask: Callable[[Queries], T]) -> T:
-        """Asks a question after all earlier entries have been committed.
+        """Runs a query after all earlier entries have been committed.
 
         Raises:
             StoreError: the database cannot be read.
@@ -79,7 +79,8 @@ class PostgresReader:
         return await self.query(ask)
 
     async def claim_session(self, key_hash: bytes, *, results_since: float) -> StoredSession | None:
-        """Returns a session, which this node holds from now on, after all earlier entries have been committed.
+        """After all earlier entries have been committed, makes this node the holder of a session and returns the
+        session.
 
         Raises:
             SessionHeldError: a node that is not dead holds it.
@@ -108,8 +109,8 @@ class PostgresReader:
         return found
 
     async def claim_conversation(self, conversation_id: str, principal: str) -> StoredConversation | None:
-        """Returns a principal's conversation, which this node holds from now on, after all earlier entries have been
-        committed; None if the principal has none with this id.
+        """After all earlier entries have been committed, makes this node the holder of a principal's conversation and
+        returns it; None if the principal has no conversation with this id.
 
         Raises:
             ConversationHeldError: a node that is not dead holds it.
@@ -130,8 +131,8 @@ class PostgresReader:
         return await self.run(claim)
 
     async def adopt_detached(self, *, call_id: str | None = None, limit: int | None) -> list[StoredDetachedCall]:
-        """Returns detached calls that no node ran, and that this node runs from now on: the oldest that are not paused,
-        or one by its id.
+        """Assigns detached calls that no node runs to this node, and returns them: the oldest that are not paused, or
+        one by its id.
 
         Raises:
             NodeFencedError: this node is dead.
@@ -139,7 +140,8 @@ class PostgresReader:
         """
         await asyncio.wrap_future(self._flush())
 
-        token = -1 - secrets.randbits(62)  # if the connection is lost, the work is done again, and finds what it did
+        # If the connection is lost, the repeated work finds by the token what the first attempt did.
+        token = -1 - secrets.randbits(62)
 
         def adopt(connection: Connection) -> list[StoredDetachedCall]:
             with self._alive(connection):
@@ -162,7 +164,7 @@ class PostgresReader:
 
     @contextlib.contextmanager
     def _alive(self, connection: Connection) -> Any:
-        """A transaction before whose end no node declares this one dead."""
+        """A transaction during which no node can declare this one dead."""
         with connection.transaction():
             if not pg_node_sql.lock_live(connection, self._epoch):
                 if pg_node_sql.is_dead(connection, self._epoch):

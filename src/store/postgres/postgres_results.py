@@ -1,7 +1,8 @@
-"""Retained results in PostgreSQL, in chunks, for all nodes. The times are the database's.
+"""Retained results of all nodes in PostgreSQL, in chunks. Times are those of the database.
 
-With a bucket, a result of more than one chunk is an object there, whose name is in its row. An object is listed in
-``result_object`` before it is written, and again once its result is deleted: what stays listed is deleted later.
+With a bucket, a result of more than one chunk is an object there, whose name is in the result's row. An object is
+listed in ``result_object`` before it is written, and again once its result is deleted. Objects that stay listed are
+deleted later.
 """
 
 import contextlib
@@ -28,14 +29,15 @@ Connection = psycopg.Connection[tuple[Any, ...]]
 
 _NAME_BYTES: Final = 16
 CHUNK_BYTES: Final = 1024**2
-"""The size of a chunk: what one statement sends."""
+"""The size of a chunk, which one statement sends."""
 _LOCK: Final = 0x746F6F6C66
-"""The key of the advisory lock under which space is freed: two nodes would delete twice as much as needed."""
+"""The key of the advisory lock under which space is freed. Without it, two nodes would delete twice as much as needed.
+"""
 _SLICE: Final = 500
 UPLOAD_S: Final = 3600
-"""How long the upload of a result may take; after it, the object is deleted."""
+"""The longest time of an upload; after that, its object is deleted."""
 READING_S: Final = 60
-"""How long the object of a deleted result stays for those who read it."""
+"""How long the object of a deleted result stays, for calls that are reading it."""
 
 _CLOCK: Final = "extract(epoch FROM clock_timestamp())::float8"
 _REPLACE: Final = f"""
@@ -44,7 +46,7 @@ ON CONFLICT (principal, handle) DO UPDATE SET extension = excluded.extension, si
                                               deleted_at = NULL, object = NULL
 RETURNING number
 """  # noqa: S608 - our own names
-# Lists the objects of results that are chosen by what follows, to be deleted after a delay.
+# Lists the objects of the results that the rest of the statement selects, to be deleted after a delay.
 _LIST_STORED: Final = f"""
 INSERT INTO result_object (name, due_at) SELECT object, {_CLOCK} + %s FROM retained_result WHERE object IS NOT NULL
 """  # noqa: S608 - our own names
@@ -113,7 +115,7 @@ class PostgresResults:
                 f"INSERT INTO result_object (name, due_at) VALUES (%s, {_CLOCK} + %s)",  # noqa: S608 - our own names
                 (name, UPLOAD_S),
             )
-        # Outside of a transaction, which would stay open as long as the upload takes.
+        # Not within a transaction, which would stay open during the upload.
         size = self._bucket.put(name, chain([first, second], chunks))
         return self._write_row(principal, handle, extension, iter(()), StoredObject(name, size))
 
@@ -146,7 +148,7 @@ class PostgresResults:
         return size
 
     def _limited(self, chunks: Iterator[bytes]) -> Iterator[bytes]:
-        """Raises ResultSizeError once there are more bytes than all results may have together."""
+        """Yields the pieces. Raises ResultSizeError once they have more bytes than all results may have together."""
         size = 0
         for chunk in chunks:
             size += len(chunk)
@@ -232,7 +234,7 @@ class PostgresResults:
         return max(len(expired), forgotten) >= _SLICE
 
     def _free_space(self, connection: Connection, *, but: int) -> None:
-        """Deletes results beyond the limit, except for one. Until the transaction ends, no other node does so."""
+        """Deletes results beyond the limit, except one. Until the transaction ends, no other node does this."""
         connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
         (total,) = _one(connection.execute("SELECT sum(size) FROM retained_result WHERE deleted_at IS NULL"))
         excess = (total or 0) - self.max_bytes
@@ -281,7 +283,7 @@ def open_postgres_results(
     max_bytes: int,
     bucket: BucketPort | None = None,
 ) -> PostgresResults:
-    """Returns the retained results of a database. It is connected to with the first of them."""
+    """Returns the retained results of a database, to which it connects when the first result is used."""
 
     def connect() -> Connection:
         return connect_to_postgres(address, name=f"toold {node_name} results", lost_after_s=lost_after_s)

@@ -33,14 +33,16 @@ def open_postgres_store(
     copy_conversations: bool = False,
     listens: Callable[[str], bool] | None = None,
 ) -> Store:
-    """Opens the store as the node ``epoch``, whose call ids begin with that. ``node_name`` is unique in the service.
+    """Opens the store as the node ``epoch``; the ids of its calls begin with the epoch. ``node_name`` is unique in the
+    service.
 
-    If a node of this name has ended without leaving, what it left is settled first; whether it has ended shows within
-    half of its lease, or at once with ``listens``: whether something accepts connections at an announced address.
+    If a node with this name has ended without leaving, its calls and sessions are settled first. Its end is found
+    within half of its lease, or at once with ``listens``, which returns whether something accepts connections at an
+    announced address.
 
     ``content`` reduces the arguments of calls to what the audit rows show. ``key`` (``KEY_BYTES`` long) signs the audit
-    chains of all nodes of the service. ``path``: the state folder. ``on_fenced`` is called on the writer's thread,
-    once, with the reason, if this process must end.
+    chains of all nodes of the service. ``path`` is the state directory. If this process must end, ``on_fenced`` is
+    called once with the reason, on the writer's thread.
 
     Raises:
         UnmigratedError: the database has no schema of toold, or an older one.

@@ -18,7 +18,7 @@ from .pg_connection import connect_to_postgres, reason_of
 Connection = psycopg.Connection[tuple[Any, ...]]
 
 _CLOSE_TIMEOUT_S: Final = 1.0
-"""How long a statement that hangs may delay the daemon's shutdown."""
+"""How long a statement that hangs can delay the daemon's shutdown."""
 
 T = TypeVar("T")
 
@@ -62,12 +62,13 @@ class PostgresThreads:
         closing = asyncio.get_running_loop().run_in_executor(None, self._threads.shutdown)
         _, hung = await asyncio.wait([closing], timeout=_CLOSE_TIMEOUT_S)
         if hung:
-            # Else its thread would wait for the server as long as TCP does, and the process for its thread.
+            # Otherwise its thread would wait for the server until TCP gives up, and the process would wait for the
+            # thread.
             _log.warning("database read hangs; interrupted")
             for connection in list(self._connections):
                 _interrupt(connection)
             _, hung = await asyncio.wait([closing], timeout=_CLOSE_TIMEOUT_S)
-        if hung:  # a thread connects at this moment, which has a time limit
+        if hung:  # a thread is connecting, which has a time limit
             return
         for connection in self._connections:
             with contextlib.suppress(psycopg.Error):
@@ -104,6 +105,6 @@ class PostgresThreads:
 
 
 def _interrupt(connection: Connection) -> None:
-    """Ends another thread's wait for the server. To close the connection would free what that thread uses."""
+    """Ends another thread's wait for the server. Closing the connection would free memory that this thread uses."""
     with contextlib.suppress(OSError, psycopg.Error), socket.socket(fileno=os.dup(connection.fileno())) as own:
         own.shutdown(socket.SHUT_RDWR)

@@ -13,23 +13,23 @@ from ..store_errors import StoreError
 
 _REASON_CHARS: Final = 200
 _TIMEOUT: Final = "30s"
-"""Of one request; an upload has several."""
+"""The timeout of one request; an upload has several."""
 
 
 class ResultBucket:
-    """The objects below one prefix of a bucket. Blocks. Each method raises StoreError if the bucket cannot be used."""
+    """The objects below one prefix of a bucket. Methods block, and raise StoreError if the bucket cannot be used."""
 
     def __init__(self, url: str) -> None:
-        """``url``: such as ``s3://bucket/prefix``. Keys and the endpoint come from the variables of the service, such
-        as ``AWS_ACCESS_KEY_ID`` and ``AWS_ENDPOINT_URL``.
+        """``url`` is such as ``s3://bucket/prefix``. Keys and the endpoint come from the environment variables of the
+        service, such as ``AWS_ACCESS_KEY_ID`` and ``AWS_ENDPOINT_URL``.
         """
         with _reported():
             options: Any = {} if url.startswith("file:") else {"client_options": {"timeout": _TIMEOUT}}
             self._store: Any = from_url(url, **options)
 
     def put(self, name: str, pieces: Iterable[bytes]) -> int:
-        """Writes an object piece by piece; returns its size. An error of ``pieces`` is raised as it is, and leaves an
-        object.
+        """Writes an object piece by piece; returns its size. An error of ``pieces`` is raised unchanged; the object
+        then remains.
         """
         size, failed = 0, None
 
@@ -49,7 +49,7 @@ class ResultBucket:
         return size
 
     def read(self, name: str, offset: int, size: int) -> bytes:
-        """Returns ``size`` bytes of an object, which has as many."""
+        """Returns ``size`` bytes of an object that has at least as many."""
         if size <= 0:
             return b""
         with _reported():
@@ -64,7 +64,7 @@ class ResultBucket:
 
 @contextmanager
 def _reported() -> Iterator[None]:
-    """Raises errors of the bucket as StoreError, with their first line: the others are for developers."""
+    """Raises errors of the bucket as StoreError with their first line; the other lines are for developers."""
     try:
         yield
     except StoreError:

@@ -44,7 +44,7 @@ _BATCH: Final = 1000
 
 
 class CopiedStore(NamedTuple):
-    """What was copied."""
+    """The numbers of copied rows."""
 
     rows: dict[str, int]
     """The number of rows by table, without empty tables."""
@@ -53,8 +53,8 @@ class CopiedStore(NamedTuple):
 
 
 def copy_to_postgres(source: Path, address: str, key: bytes, pins: Mapping[str, bytes]) -> CopiedStore:
-    """Copies a SQLite database, whose daemon does not run, into a PostgreSQL database that is migrated and empty. All
-    or nothing. ``pins``: the contents of the pin files, by name.
+    """Copies a SQLite database, whose daemon does not run, into a migrated and empty PostgreSQL database, in one
+    transaction. ``pins``: the contents of the pin files, by name.
 
     Raises:
         StoreError: one of them cannot be used, the target is not empty or has nodes that run.
@@ -202,7 +202,7 @@ def _for_postgres(value: Any, kind: str, shift: float) -> Any:
 
 
 def _continue_numbers(connection: Connection, table: str) -> None:
-    """The next number that the database assigns follows the copied ones."""
+    """Sets the next number that the database assigns to the one after the copied numbers."""
     sequence = connection.execute("SELECT pg_get_serial_sequence(%s, 'number')", (f"toold.{table}",)).fetchone()
     if sequence is not None and sequence[0] is not None:
         connection.execute(
@@ -211,7 +211,7 @@ def _continue_numbers(connection: Connection, table: str) -> None:
 
 
 def _add_head(sqlite: sqlite3.Connection, postgres: Connection, key: bytes) -> None:
-    """Adds the chain with its head, and a node that has left the calls that had not ended."""
+    """Adds the chain with its head, and a dead node as the node of the calls that had not ended."""
     head = chain_checkpoints.head(sqlite)
     if head is not None:
         postgres.execute(
@@ -291,7 +291,7 @@ def _write_head(postgres: Connection, sqlite: sqlite3.Connection) -> None:
 
 
 def _sign_other_chains(postgres: Connection, sqlite: sqlite3.Connection, key: bytes) -> int:
-    """Adds the rows of the other chains to the only one, in the order in which they ended."""
+    """Adds the rows of the other chains to the single chain, in the order in which the calls ended."""
     writer = ChainWriter(key, expects_chain=True)
     names = ", ".join(COLUMNS)
     statement = f"INSERT INTO call (seq, {names}, mac) VALUES ({', '.join('?' * (len(COLUMNS) + 2))})"  # noqa: S608 - our own names

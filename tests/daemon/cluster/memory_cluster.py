@@ -14,7 +14,7 @@ from toold.store import (
     StoredSession,
     Suspicion,
     boot_time,
-    may_bury,
+    may_declare_dead,
 )
 
 from .memory_limits import MemoryLimits, NodeLimits
@@ -66,9 +66,9 @@ class MemoryNode:
     async def nodes(self) -> list[NodeRow]:
         return [member.row for member in self.cluster.members.values()]
 
-    async def bury(self, epoch: str, suspicion: Suspicion) -> bool:
+    async def declare_dead(self, epoch: str, suspicion: Suspicion) -> bool:
         member = self.cluster.members[epoch]
-        if may_bury(member.state, member.left_s, suspicion):
+        if may_declare_dead(member.state, member.left_s, suspicion):
             member.state = "dead"
         return member.state == "dead"
 

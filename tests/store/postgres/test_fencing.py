@@ -12,12 +12,12 @@ from toold.store.store_errors import NodeFencedError, StoreError
 JOURNAL = "SELECT request_key, state, node FROM journal ORDER BY 1"
 
 
-async def bury(store: Store, epoch: str, *, unreachable: bool = True) -> bool:
+async def declare_dead(store: Store, epoch: str, *, unreachable: bool = True) -> bool:
     assert store.cluster is not None
-    return await store.cluster.bury(epoch, "unreachable" if unreachable else "none")
+    return await store.cluster.declare_dead(epoch, "unreachable" if unreachable else "none")
 
 
-async def test_a_buried_node_commits_nothing(open_node: OpenNode, postgres_database: PostgresDatabase) -> None:
+async def test_a_dead_node_commits_nothing(open_node: OpenNode, postgres_database: PostgresDatabase) -> None:
     """Its next commit fails, the process learns it before any caller does, and its lease is not good any longer."""
     fenced: list[str] = []
     dead, other, call = open_node("dead", on_fenced=fenced.append), open_node("other"), Calls()
@@ -25,7 +25,7 @@ async def test_a_buried_node_commits_nothing(open_node: OpenNode, postgres_datab
     assert await dead.journal.start(call.starts("a"))
     assert dead.cluster is not None
     assert dead.cluster.lease.good(boot_time())
-    assert await bury(other, "dead")
+    assert await declare_dead(other, "dead")
     seen: list[list[str]] = []
     ending = asyncio.ensure_future(dead.journal.end(call.ends("a")))
     ending.add_done_callback(lambda _: seen.append(list(fenced)))
@@ -44,7 +44,7 @@ async def test_an_idle_node_learns_that_it_is_dead_by_its_heartbeat(open_node: O
     learned = asyncio.Event()
     loop = asyncio.get_running_loop()
     open_node("dead", lease_s=0.4, on_fenced=lambda _: loop.call_soon_threadsafe(learned.set))
-    assert await bury(open_node("other"), "dead")
+    assert await declare_dead(open_node("other"), "dead")
     await asyncio.wait_for(learned.wait(), 60)
 
 
@@ -54,20 +54,20 @@ async def test_heartbeats_keep_a_lease(open_node: OpenNode, postgres_database: P
     before = int(postgres_database.sql("SELECT commits FROM node WHERE epoch = 'idle'"))
     while int(postgres_database.sql("SELECT commits FROM node WHERE epoch = 'idle'")) < before + 2:
         await asyncio.sleep(0.05)
-    assert not await bury(other, "idle", unreachable=False)
+    assert not await declare_dead(other, "idle", unreachable=False)
     assert node.problem is None
 
 
-async def test_a_node_is_buried_once_its_lease_has_ended(
+async def test_a_node_is_declared_dead_once_its_lease_has_ended(
     open_node: OpenNode, postgres_database: PostgresDatabase
 ) -> None:
     """Without a suspicion; the database's clock decides."""
     await open_node("stopped").flush()  # it has deleted what has expired: a commit would renew its lease
     other = open_node("other")
-    assert not await bury(other, "stopped", unreachable=False)
+    assert not await declare_dead(other, "stopped", unreachable=False)
     postgres_database.sql("UPDATE node SET until = clock_timestamp() - interval '1 ms' WHERE epoch = 'stopped'")
-    assert await bury(other, "stopped", unreachable=False)
-    assert await bury(other, "stopped", unreachable=False)  # it is dead already
+    assert await declare_dead(other, "stopped", unreachable=False)
+    assert await declare_dead(other, "stopped", unreachable=False)  # it is dead already
 
 
 async def test_a_draining_node_is_not_suspected(open_node: OpenNode) -> None:
@@ -75,7 +75,7 @@ async def test_a_draining_node_is_not_suspected(open_node: OpenNode) -> None:
     draining, other = open_node("draining"), open_node("other")
     assert draining.cluster is not None
     await draining.cluster.drain()
-    assert not await bury(other, "draining")
+    assert not await declare_dead(other, "draining")
     (row,) = [node for node in await draining.cluster.nodes() if node.epoch == "draining"]
     assert row.state == "draining"
     assert 0 < row.left_s <= 60
@@ -92,7 +92,7 @@ async def test_burial_settles_what_a_node_leaves(open_node: OpenNode, postgres_d
         await dead.journal.start(call.starts(key))
     await dead.journal.end(call.ends("done", bytes(200)))
     await dead.journal.start(call.detached("d"))
-    assert await bury(other, "dead")
+    assert await declare_dead(other, "dead")
     assert postgres_database.sql("SELECT id, outcome FROM call ORDER BY 1") == "dead-done|ok\ndead-runs|OUTCOME_UNKNOWN"
     assert postgres_database.sql(JOURNAL) == "d|started|\ndone|done|dead\nruns|interrupted|dead"
     assert await stored(other) == {"done": ("done", bytes(200)), "runs": ("interrupted", None)}
@@ -116,7 +116,7 @@ async def test_a_session_has_one_holder(open_node: OpenNode) -> None:
     assert await second.sessions.find_by_key_hash(KEY_HASH) is not None
     with pytest.raises(SessionHeldError):
         await first.sessions.find_by_key_hash(KEY_HASH)
-    assert await bury(third, "n2")
+    assert await declare_dead(third, "n2")
     assert await third.sessions.find_by_key_hash(KEY_HASH) is not None
     assert third.cluster is not None
     await third.cluster.leave()
@@ -150,7 +150,7 @@ async def test_a_dead_node_claims_and_adopts_nothing(open_node: OpenNode) -> Non
     other.sessions.open(call.session)
     other.sessions.release(["s-1"])
     await other.flush()
-    assert await bury(other, "dead")
+    assert await declare_dead(other, "dead")
     with pytest.raises((NodeFencedError, StoreError)):
         await dead.sessions.find_by_key_hash(KEY_HASH)
     with pytest.raises((NodeFencedError, StoreError)):

@@ -52,9 +52,9 @@ def keep_turns(database: PostgresDatabase) -> None:
     """)
 
 
-async def bury(by: Store, epoch: str) -> None:
+async def declare_dead(by: Store, epoch: str) -> None:
     assert by.cluster is not None
-    assert await by.cluster.bury(epoch, "unreachable")
+    assert await by.cluster.declare_dead(epoch, "unreachable")
 
 
 async def test_a_limit_counts_the_requests_of_all_nodes(
@@ -127,7 +127,7 @@ async def test_a_dead_node_gives_its_permits_back_and_its_reservations_are_spent
     assert await decision(limits_of(dead), request(permits=1, estimate=2.0, amount=10.0)) == "admitted"
     assert await decision(limits_of(dead), request(permits=1)) == "busy"
     assert await decision(limits_of(other), request(permits=1)) == "busy"
-    await bury(other, "dead")
+    await declare_dead(other, "dead")
     with pytest.raises(StoreError, match="declared this one dead"):
         await limits_of(dead).admit(request(), may_take=True)
     assert await decision(limits_of(other), request(permits=1)) == "admitted"
@@ -206,7 +206,7 @@ def test_random_steps_of_nodes_exceed_no_limit(
 
 async def _compare(database: PostgresDatabase, steps: list[tuple[str, int, int]]) -> None:
     database.sql("TRUNCATE vendor_request, permit_wait, budget")
-    model, nodes, undertaker = MemoryLimits(), [_start(database) for _ in range(3)], _start(database)
+    model, nodes, declarer = MemoryLimits(), [_start(database) for _ in range(3)], _start(database)
     sent: list[AdmitRequest] = []
     try:
         for number, (step, index, size) in enumerate(steps):
@@ -230,18 +230,18 @@ async def _compare(database: PostgresDatabase, steps: list[tuple[str, int, int]]
                 if epoch in model.line["glm"]:
                     model.line["glm"].remove(epoch)
             elif step == "kill":
-                await bury(undertaker[1], epoch)
+                await declare_dead(declarer[1], epoch)
                 model.free(epoch)
                 await store.close()
                 nodes[index] = _start(database)
             in_use = sum([len(await limits_of(each).held()) for _, each in nodes])
-            uses = {use.scope: use for use in await limits_of(undertaker[1]).budget_uses()}
+            uses = {use.scope: use for use in await limits_of(declarer[1]).budget_uses()}
             assert in_use == model.in_use("glm") <= 2
             if "" in uses:
                 assert (uses[""].spent, uses[""].reserved) == (model.spent["", "USD"], model.reserved("", "USD"))
                 assert uses[""].spent + uses[""].reserved <= 4.0
     finally:
-        for _, store in (*nodes, undertaker):
+        for _, store in (*nodes, declarer):
             await store.close()
 
 

@@ -97,7 +97,7 @@ async def test_a_node_gets_what_others_do_not_use(open_node: OpenNode, postgres_
     held, _ = await b.share_running("token:ci", max_running=5, wants=5, uses=0)
     assert held == 1
     assert other.cluster is not None
-    await other.cluster.bury("a", "unreachable")
+    await other.cluster.declare_dead("a", "unreachable")
     assert await b.share_running("token:ci", max_running=5, wants=5, uses=1) == (5, 5)
     with pytest.raises(StoreError):
         await a.share_running("token:ci", max_running=5, wants=1, uses=0)

@@ -151,7 +151,7 @@ async def test_a_node_continues_where_the_daemon_stopped(
     assert conversation is not None
     assert conversation.turns == [StoredTurn(1, 5, '"a"')]
     while not await node.journal.detached_calls():
-        await node.cluster.bury("copied", "none")  # type: ignore[union-attr] # it is a node
+        await node.cluster.declare_dead("copied", "none")  # type: ignore[union-attr] # it is a node
     await node.close()
     with open_postgres_archive(postgres_database.address) as archive:
         assert [findings.intact for findings in verify_chains(KEY, archive).values()] == [True]
