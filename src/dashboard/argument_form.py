@@ -10,15 +10,15 @@ from typing import Any, Final, Literal
 FieldKind = Literal[
     "text", "long_text", "secret", "number", "boolean", "choice", "paths", "content", "list", "group", "union", "json"
 ]
-"""``paths``: a list of paths, one per line. ``content``: the content of a file in Base64. ``json``: any other value."""
+"""``paths`` is a list of paths, one per line; ``content`` the content of a file in Base64; ``json`` any other value."""
 
 MAX_DEPTH: Final = 6
 """Values that are nested deeper are written as JSON."""
 MAX_FIELDS: Final = 400
-"""Fields of one form; all others are written as JSON. References can multiply them."""
+"""The most fields of one form, which references can multiply; all other values are written as JSON."""
 MAX_CHOICES: Final = 500
 LONG_TEXT_CHARS: Final = 500
-"""A text that may be longer gets several lines."""
+"""The field of a text that may be longer has several lines."""
 _LONG_TEXTS: Final = frozenset(
     {
         "prompt",
@@ -47,14 +47,14 @@ class FormField:
     """One argument, or a part of one."""
 
     key: str
-    """Its name in the object that it is part of; empty in lists and unions."""
+    """Its name in its object; empty in lists and unions."""
     kind: FieldKind
     required: bool = False
     description: str = ""
     default: Any = None
-    """Its default value, or an example of it; None: there is none."""
+    """Its default value or an example; None if there is neither."""
     whole: bool = False
-    """A number without a fraction."""
+    """Whether it is a number without a fraction."""
     nullable: bool = False
     least: float | None = None
     most: float | None = None
@@ -63,17 +63,19 @@ class FormField:
     fields: tuple["FormField", ...] = ()
     """Of a group: the parts of the object."""
     open: bool = False
-    """Of a group: it may have other parts, which are written as JSON."""
+    """Of a group: whether it may have other parts, which are written as JSON."""
     item: "FormField | None" = None
     """Of a list."""
     options: tuple["FormField", ...] = ()
     """Of a union."""
     title: str = ""
-    """Of an option of a union: what it is."""
+    """Of an option of a union: its title."""
 
 
 def argument_form(schema: Mapping[str, Any]) -> FormField:
-    """Returns the group of a tool's arguments. Never fails: what it does not understand becomes a field for JSON."""
+    """Returns the group of a tool's arguments. Never fails: a schema that it does not understand becomes a field for
+    JSON.
+    """
     return _Reader(schema).group("", schema, required=True, depth=0)
 
 
@@ -90,7 +92,7 @@ class _Reader:
         wanted = schema.get("required")
         needed = {str(name) for name in wanted} if isinstance(wanted, list) else set()
         parts = [self.field(str(name), part, required=name in needed, depth=depth + 1) for name, part in named.items()]
-        # What must be sent comes first.
+        # Required arguments come first.
         parts.sort(key=lambda part: not part.required)
         return FormField(
             key,
@@ -179,7 +181,7 @@ class _Reader:
         return {}
 
     def _target(self, reference: str) -> Mapping[str, Any]:
-        """What a reference within the document refers to."""
+        """The schema that a reference within the document names."""
         if not reference.startswith("#"):
             return {}
         place: Any = self._root
@@ -190,7 +192,7 @@ class _Reader:
 
 
 def _without_null(schema: Mapping[str, Any]) -> tuple[Mapping[str, Any], bool]:
-    """The schema without null as a type or option, and whether it had it."""
+    """The schema without null as a type or option, and whether it had null."""
     types = schema.get("type")
     if isinstance(types, list) and "null" in types:
         return {**schema, "type": [name for name in types if name != "null"]}, True
@@ -227,7 +229,7 @@ def _example(schema: Mapping[str, Any]) -> Any:
 
 
 def _name_of(field: FormField) -> str:
-    """What an option without a title is."""
+    """A title for an option that has none."""
     match field.kind:
         case "group":
             return ", ".join(part.key for part in field.fields if part.required)[:60] or "object"

@@ -9,12 +9,14 @@ from typing import Any, Final
 from urllib.parse import quote
 
 MAX_CHARS: Final = 20_000
-"""A longer text is not shown: no command line takes it."""
+"""The longest text that is shown: command lines accept no longer one."""
 _PLAIN_KEY: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 
 
 def call_snippets(tool: str, arguments: Mapping[str, Any], address: str) -> list[tuple[str, str]]:
-    """Returns (title, text) of each form. ``address`` is that of the HTTP port, as the browser has it."""
+    """Returns the title and the text of each form. ``address`` is the address of the HTTP port as the browser knows
+    it.
+    """
     snippets = [
         ("Command line", _command(tool, arguments)),
         ("Python", _python(tool, arguments)),

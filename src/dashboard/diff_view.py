@@ -6,9 +6,10 @@ _KINDS: Final = {"-": "removed", "+": "added", "@": "place"}
 
 
 def diff_lines(diff: str, *, new: bool = False) -> list[tuple[str, str]]:
-    """Returns (kind, text) of each line of a unified diff: ``removed``, ``added``, ``same``, or ``place`` of a gap.
+    """Returns the kind and the text of each line of a unified diff: ``removed``, ``added``, ``same``, or ``place`` of a
+    gap.
 
-    ``new``: nothing was there before, so only what is added is shown.
+    With ``new``, there was no earlier version, so only added lines are shown.
     """
     lines = diff.split("\n") if diff else []
     found = [(_KINDS.get(line[:1], "same"), "" if line.startswith("@") else line[1:]) for line in lines]

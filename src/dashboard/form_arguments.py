@@ -1,6 +1,6 @@
 """Arguments from the values of a tool's form. Pure.
 
-The names of values are paths: ``/options/0/text``. A ``|`` after a path begins what is not an argument: ``/value|`` is
+The names of values are paths: ``/options/0/text``. Names with a ``|`` after the path are not arguments: ``/value|`` is
 the chosen option of a union, ``/value|1`` its second option, ``/options|+`` the other parts of an object as JSON.
 """
 
@@ -21,7 +21,7 @@ _ABSENT: Final = object()
 
 @dataclass(slots=True)
 class FormArguments:
-    """What a form says."""
+    """The values of a form."""
 
     arguments: dict[str, Any] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
@@ -164,7 +164,7 @@ def _option(part: FormField, name: str, values: Mapping[str, str], read: FormArg
 
 
 def shown_name(name: str) -> str:
-    """The path of a value for people: ``options[0].text``."""
+    """The path of a value in readable form: ``options[0].text``."""
     shown = ""
     for step in name.split("/")[1:]:
         key = step.partition("|")[0].replace("~2", "|").replace("~1", "/").replace("~0", "~")

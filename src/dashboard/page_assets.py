@@ -23,7 +23,7 @@ class Asset:
     """One file that pages load."""
 
     url_name: str
-    """Its name with a hash of its content, so that browsers can cache it for ever."""
+    """Its name with a hash of its content, so that browsers can cache it forever."""
     media_type: str
     content: bytes
     compressed: bytes

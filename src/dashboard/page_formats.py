@@ -48,7 +48,7 @@ def size(number: float) -> str:
 
 
 def count(number: float) -> str:
-    """With separators: ``12,345``."""
+    """A number with separators: ``12,345``."""
     return f"{number:,.0f}"
 
 
@@ -89,13 +89,13 @@ def sentence(text: object, characters: int = 180) -> str:
 
 
 def prose(text: object) -> Markup:
-    """A description in paragraphs, with what is between backquotes as code; the rest of Markdown has no meaning."""
+    """A description in paragraphs. Text between backquotes becomes code; other Markdown is shown as it is."""
     paragraphs = [part for part in re.split(r"\n[ \t]*\n", block(text).strip()) if part.strip()]
     return Markup("").join(Markup("<p>{}</p>").format(code_spans(_LINE_BREAK.sub(" ", part))) for part in paragraphs)
 
 
 def code_spans(text: object) -> Markup:
-    """A text with what is between backquotes as code."""
+    """A text in which text between backquotes becomes code."""
     parts = _CODE_SPAN.split(str(text))
     return Markup("").join(
         Markup("<code>{}</code>").format(part) if place % 2 else escape(part) for place, part in enumerate(parts)
@@ -103,7 +103,7 @@ def code_spans(text: object) -> Markup:
 
 
 def meaning(code: str) -> str:
-    """What an error's code means, as a sentence; the code if it is unknown."""
+    """The meaning of an error's code, as a sentence; the code itself if it is unknown."""
     if code not in set(ErrorCode):
         return code
     return (ERROR_CLASSES[ErrorCode(code)].__doc__ or code).splitlines()[0]
@@ -124,7 +124,7 @@ def as_json(value: Any) -> str:
 
 
 def as_form_json(value: Any) -> str:
-    """A value as indented JSON in ASCII, whole: a form sends it back unchanged."""
+    """A value as complete, indented JSON in ASCII, which a form sends back unchanged."""
     return json.dumps(value, indent=2, default=str)
 
 

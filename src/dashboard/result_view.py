@@ -9,9 +9,9 @@ from ..protocol.error_codes import ERROR_CLASSES, ErrorCode
 from ..protocol.tool_call import AudioContent, EmbeddedResource, ImageContent, ResourceLink, ToolResult, plain_text
 
 IMAGE_TYPES: Final = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
-"""What can be shown on request. No SVG: it is a document, not only an image."""
+"""The image types that can be shown on request. Not SVG, which is a document and not only an image."""
 MAX_IMAGE_CHARS: Final = 8 * 1024 * 1024
-"""Of its Base64; a larger image is named only."""
+"""The largest size of an image's Base64; of a larger image, only the type and size are shown."""
 MAX_BLOCKS: Final = 100
 
 

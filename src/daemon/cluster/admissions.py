@@ -1,8 +1,8 @@
 """Permits of providers and daily budgets of all nodes: asks the database before a request is sent to a vendor.
 
-A daemon's own permits come first, so no more of its requests than the limit ask the database. If a provider is busy,
-one request of this node, the first of its line, waits in the database for the next permit. It is woken, and asks again
-every 250 ms in any case.
+A request takes the daemon's own permit first, so the number of requests that ask the database is limited. If a provider
+is busy, one request of this node, the first in its queue, waits in the database for the next permit. It is notified,
+and also asks again every 250 ms.
 """
 
 import asyncio
@@ -32,9 +32,9 @@ from ..dispatch import Budget
 ASK_AGAIN_S: Final = 0.25
 """Shorter than the two seconds after which a node that does not ask loses its turn (pg_schema_2.sql)."""
 _SETTLE_AGAIN_S: Final = 1.0
-"""The time between two attempts to settle while the database is away."""
+"""The time between two attempts to settle while the database cannot be reached."""
 _CHECKED_LATER_S: Final = 5.0
-"""How long after a statement without a response its permit is looked up."""
+"""The time after a statement without a response until its permit is looked up."""
 
 _log = structlog.get_logger("toold.cluster")
 
@@ -47,7 +47,9 @@ class _Line:
         """Held by the request whose turn it is."""
         self.waiting = 0
         self.busy = False
-        """The database's last answer to the head was that the provider is busy: this node has a place in its line."""
+        """Whether the database's last answer was that the provider is busy, so that this node has a place in its
+        queue.
+        """
         self.wake = asyncio.Event()
 
 
@@ -89,7 +91,7 @@ class ClusterAdmission:
 
 
 class ClusterAdmissions:
-    """Implements ``VendorAdmissions``. ``budgets``: those that show what all nodes have spent."""
+    """Implements ``VendorAdmissions``. ``budgets`` returns the budgets that show the spending of all nodes."""
 
     def __init__(self, port: SharedLimitsPort, lease: NodeLease, budgets: Callable[[], Iterable[Budget]]) -> None:
         self._port = port
@@ -123,7 +125,7 @@ class ClusterAdmissions:
         return ClusterAdmission(self, request, budgets)
 
     async def run(self) -> None:
-        """Listens for permits, shows what is spent on all nodes, and returns lost permits, until cancelled."""
+        """Until cancelled: listens for permits, updates the spending of all nodes, and returns lost permits."""
         self._port.start()
         unknown: frozenset[int] = frozenset()
         while True:
@@ -141,8 +143,8 @@ class ClusterAdmissions:
             await asyncio.sleep(_CHECKED_LATER_S)
 
     async def close(self, timeout_s: float) -> None:
-        """Waits until the requests that have ended are settled, but not for longer than this. The last commit of the
-        node settles the others.
+        """Waits until the requests that have ended are settled, for at most this time. The last commit of the node
+        settles the others.
         """
         self._closed = True
         if self._tasks:
@@ -183,7 +185,7 @@ class ClusterAdmissions:
         return not line.busy
 
     async def _ask(self, admission: ClusterAdmission, *, may_take: bool) -> AdmitAnswer:
-        """What the database says; a request that is cut off meanwhile returns what it was given.
+        """The database's answer. A request that is cancelled while it waits returns the permit that it was given.
 
         Raises:
             CallError: it is refused.
@@ -229,7 +231,7 @@ class ClusterAdmissions:
                 return
 
     async def _withdraw(self, provider: str) -> None:
-        with contextlib.suppress(StoreError):  # then this node loses its place after two seconds
+        with contextlib.suppress(StoreError):  # if this fails, the node loses its place after two seconds
             await self._port.withdraw(provider)
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
@@ -238,7 +240,7 @@ class ClusterAdmissions:
         task.add_done_callback(self._tasks.discard)
 
     def wake(self, provider: str) -> None:
-        """A permit of a provider may be free."""
+        """Called when a permit of a provider may be free."""
         line = self._lines.get(provider)
         if line is not None:
             line.wake.set()

@@ -15,12 +15,12 @@ class BrowserNode:
     """Finds the node of a browser by its cookie, or by the link that is to sign it in."""
 
     name: str
-    """That of this node."""
+    """The name of this node."""
     cookie: str
 
     def other_node(self, scope: Scope) -> str | None:
-        """The name of the other node where the browser is signed in; None if at this one, at none, or if the request is
-        not for the dashboard.
+        """The name of the other node where the browser is signed in. None if it is signed in at this node or at none,
+        or if the request is not for the dashboard.
         """
         path: str = scope["path"]
         if not path.startswith("/ui/") or path.startswith(("/ui/assets/", "/ui/sign-in")):

@@ -33,11 +33,11 @@ from .pin_watch import PinWatch
 from .session_relay import RelayOptions, SessionRelay
 
 _LAST_WRITE_S: Final = 2.0
-"""How long a database that does not respond can delay the daemon's end, three times."""
+"""How long a database that does not respond can delay each of three steps of the daemon's end."""
 _log = structlog.get_logger("toold.cluster")
 
 SHOWN_SETTINGS: Final = 5
-"""The differing settings that one problem names."""
+"""The most differing settings that one problem names."""
 
 
 class ClusterNode:
@@ -62,12 +62,12 @@ class ClusterNode:
         self.admissions = ClusterAdmissions(store.limits, store.lease, budgets)
         """Permits of providers and budgets of all nodes."""
         self.shares = NodeShares(store.limits, store.lease)
-        """The part of this node of the calls that principals may run at once."""
+        """This node's shares of the calls that principals may run at once."""
         store.limits.on_wake = self._wake
         self.pins = PinWatch(store.pins, sources)
         """The pins of sources as other nodes change them."""
         self.service = service
-        """What this node does for the others."""
+        """The operations of this node that other nodes request."""
         self.key = PeerKey(peer_secret(settings).get_secret_value())
         self.cookie = f"toold_{self.key.digest('cookie')}"
         """The name of the dashboard's cookie on all nodes."""
@@ -106,7 +106,7 @@ class ClusterNode:
         await _attempt(self.store.drain(), "that the node stops")
 
     async def leave(self) -> None:
-        """Releases all sessions, before the ports close: their clients then find them at any other node."""
+        """Releases all sessions before the ports close, so that their clients find them at any other node."""
         await self.admissions.close(_LAST_WRITE_S)
         await _attempt(self.membership.leave(), "that the node has released its sessions")
 
@@ -146,8 +146,8 @@ class ClusterNode:
         return merged_metrics({self.peers.own_name: self.service.metrics(), **pages}, unanswered).encode()
 
     async def rows(self) -> list[dict[str, Any]]:
-        """The nodes that are not dead, for ``status``: whether they have answered, and if so their ``connections``,
-        ``calls`` and ``problems``.
+        """The live nodes, for ``status``: whether each has answered, and its ``connections``, ``calls`` and
+        ``problems``.
         """
         own, summaries = self.membership.epoch, await self.peers.summaries()
         summaries[own] = self.service.summary()
@@ -169,7 +169,7 @@ class ClusterNode:
 
 
 class _Daemon(Protocol):
-    """What a node needs of its daemon."""
+    """The parts of the daemon that a node needs."""
 
     @property
     def router(self) -> Router: ...
@@ -193,7 +193,7 @@ class _Daemon(Protocol):
 def open_cluster(
     store: ClusterPort | None, settings: Settings, name: str, daemon: Callable[[], _Daemon]
 ) -> ClusterNode | None:
-    """Returns this daemon as a node of its cluster; None if it has its database for itself.
+    """Returns this daemon as a node of its cluster; None if it shares its database with no other daemon.
 
     Raises:
         SettingsError: as raised by ``ClusterNode``.
@@ -214,7 +214,7 @@ def open_cluster(
 
 
 async def _attempt(writing: Awaitable[None], what: str) -> None:
-    """A write at shutdown. Without it the other nodes wait until the lease ends."""
+    """A write at shutdown. If it fails, the other nodes wait until the lease ends."""
     try:
         async with asyncio.timeout(_LAST_WRITE_S):
             await writing
@@ -245,7 +245,7 @@ def peer_secret(settings: Settings) -> SecretStr:
 
 
 def _tls(certificate: Path | None) -> ssl.SSLContext | None:
-    """Trusts what the system trusts, and the certificate that this node has: all nodes may have the same one."""
+    """Trusts the certificates that the system trusts, and that of this node, which all nodes may have."""
     if certificate is None:
         return None
     context = ssl.create_default_context()

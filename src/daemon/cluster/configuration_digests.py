@@ -1,4 +1,4 @@
-"""Whether the nodes of a cluster have the same settings: each announces a digest of every setting. Pure."""
+"""Compares the settings of the nodes of a cluster: each node announces a digest of every setting. Pure."""
 
 import dataclasses
 import re
@@ -18,7 +18,7 @@ OF_ONE_NODE: Final = frozenset(
         *("log_format", "log_level", "warm_up", "workers"),
     }
 )
-"""Settings that may differ between the nodes. Another secret or database makes another cluster."""
+"""Settings that may differ between the nodes. Nodes with a different secret or database belong to another cluster."""
 
 
 class NodeDetails(msgspec.Struct, frozen=True):
@@ -37,7 +37,9 @@ def digests(settings: BaseModel, files: Mapping[str, bytes], digest: Callable[[s
 
 
 def details_of(node: NodeRow) -> NodeDetails:
-    """Returns what a node has announced about itself; empty if it has not, or if its version has another form."""
+    """Returns what a node has announced about itself; empty if it has announced nothing, or in the format of another
+    version.
+    """
     try:
         return msgspec.json.decode(node.details, type=NodeDetails)
     except msgspec.DecodeError:
@@ -45,7 +47,7 @@ def details_of(node: NodeRow) -> NodeDetails:
 
 
 def differing(own: Mapping[str, str], other: Mapping[str, str]) -> list[str]:
-    """Returns the names of the settings that differ. A setting that one version does not have does not differ."""
+    """Returns the names of the settings that differ. Settings that only one of the versions has are skipped."""
     return sorted(name for name in own.keys() & other.keys() if own[name] != other[name])
 
 
@@ -70,7 +72,7 @@ def _text(value: object) -> str:
             return str(value)
     if dataclasses.is_dataclass(value):
         return _joined(f"{field.name}={_text(getattr(value, field.name))}" for field in dataclasses.fields(value))
-    return type(value).__name__  # a function, made from something that is compared
+    return type(value).__name__  # a function, made from a value that is compared itself
 
 
 def _joined(parts: Iterable[str]) -> str:

@@ -1,8 +1,8 @@
 """Relays HTTP requests about a session that another node holds, such as a repeated request with an idempotency key, and
 those of browsers that are signed in at another node.
 
-A request about a session is first served here. Only when the session turns out to be held elsewhere, before anything
-was answered, it is sent to the holder unchanged.
+A request about a session is first served here. If another node turns out to hold the session, and nothing was answered
+yet, the request is sent to the holder unchanged.
 """
 
 import asyncio
@@ -39,7 +39,7 @@ class HttpRelay:
         self._membership = membership
         self._key = key
         self._browsers = browsers
-        # The holder of a long call answers when it likes; the client has its own limit.
+        # No timeout: the holder answers when the call ends, and the client has its own timeout.
         self._http = httpx.AsyncClient(timeout=httpx.Timeout(None, connect=_CONNECT_S), trust_env=False)
 
     async def close(self) -> None:
@@ -83,7 +83,9 @@ class HttpRelay:
     async def _serve_held(
         self, scope: Scope, received: list[Message], receive: Receive, send: Send, holder: NodeRow
     ) -> bool:
-        """Answers with what the holder answers. Returns False if the holder is dead: the request is served here."""
+        """Passes the request to the holder and its answer back. Returns False if the holder is dead: then the request
+        is served here.
+        """
         address = address_of(holder)
         relayed = any(name == RELAYED_HEADER.encode() for name, _ in scope["headers"])
         if address is None or relayed:
@@ -119,7 +121,7 @@ class HttpRelay:
 
 
 def _replayed(received: list[Message], receive: Receive) -> Receive:
-    """A ``receive`` that returns what was received before, then the rest."""
+    """A ``receive`` that first returns what was already received, then the rest."""
     earlier = list(received)
 
     async def again() -> Message:

@@ -11,20 +11,20 @@ import structlog
 from ...store import ClusterPort, NodeRow, StoreError, Suspicion, boot_time, may_declare_dead
 
 LOOKS: Final = 4
-"""How often a node looks for dead ones within a lease."""
+"""How often per lease a node checks for dead nodes."""
 
 _log = structlog.get_logger("toold.cluster")
 
 
 class Membership:
-    """This node's view of the cluster, which is as old as ``lease_s / LOOKS`` seconds."""
+    """This node's view of the cluster, which is at most ``lease_s / LOOKS`` seconds old."""
 
     def __init__(self, store: ClusterPort) -> None:
         self._store = store
         self.nodes: Sequence[NodeRow] = ()
-        """All nodes at the last look, this one included."""
+        """All nodes as last read, including this one."""
         self.on_declared_dead: Callable[[str], None] = lambda _: None
-        """Called with the epoch of a node that this one has found dead."""
+        """Called with the epoch of a node that this one has declared dead, or has found dead."""
         self.node_died = asyncio.Event()
         """Set when a node has died: its detached calls can be adopted."""
         self._known_dead: set[str] = set()
@@ -40,7 +40,9 @@ class Membership:
 
     @property
     def may_answer(self) -> bool:
-        """Whether this node has a valid lease: it may take and send frames on sessions that can be resumed."""
+        """Whether this node has a valid lease, so that it may receive and send frames on sessions that can be
+        resumed.
+        """
         return not self._left and self._store.lease.good(boot_time())
 
     @property
@@ -62,7 +64,7 @@ class Membership:
         return next((node for node in self.peers if node.name == name), None)
 
     async def leave(self) -> None:
-        """Releases the sessions of this node, which answers for none from now on.
+        """Releases the sessions of this node. From now on, it may not answer for any of them.
 
         Raises:
             StoreError: the database cannot be written.
@@ -71,12 +73,12 @@ class Membership:
         await self._store.leave()
 
     async def run(self) -> None:
-        """Looks at the nodes until cancelled, and declares those dead whose lease has ended."""
+        """Until cancelled: reads the nodes, and declares those dead whose lease has ended."""
         while True:
             try:
                 await self.look()
             except StoreError:
-                pass  # the store reports it, and without the database no node can be declared dead
+                pass  # The store reports this. Without the database, no node can be declared dead.
             except Exception:  # noqa: BLE001 - without this loop no dead node would be found
                 _log.exception("the nodes cannot be read")
             await asyncio.sleep(self._store.lease.lease_s / LOOKS)

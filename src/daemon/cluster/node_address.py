@@ -23,12 +23,14 @@ def node_address(host: str, port: int, http_port: int, *, tls: bool) -> str:
 
 
 def address_of(node: NodeRow) -> NodeAddress | None:
-    """Returns the address that a node has announced; None if it has not, or if its version has another form."""
+    """Returns the address that a node has announced; None if it has announced none, or in the format of another
+    version.
+    """
     return decode_node_address(node.address)
 
 
 def decode_node_address(announced: str) -> NodeAddress | None:
-    """Returns what ``node_address`` encoded; None if it is something else."""
+    """Decodes what ``node_address`` returned; None if the text is something else."""
     try:
         return msgspec.json.decode(announced, type=NodeAddress)
     except msgspec.DecodeError:
@@ -36,8 +38,8 @@ def decode_node_address(announced: str) -> NodeAddress | None:
 
 
 def is_refused(error: BaseException) -> bool:
-    """Whether an attempt to connect failed because nothing listens at the address; other failures do not show that the
-    node has ended. With several addresses asyncio reports one error for all of them.
+    """Whether an attempt to connect failed because nothing listens at the address. Other failures do not show that the
+    node has ended. For several addresses, asyncio reports one error.
     """
     if isinstance(error, OSError) and error.errno is not None:
         return error.errno == errno.ECONNREFUSED

@@ -1,7 +1,8 @@
-"""The part that this node has of the calls of a principal that may run at once on all nodes (``max_running``).
+"""This node's shares of the calls that a principal may run at once on all nodes (``max_running``).
 
-Calls that are local take a permit too, so no call asks the database. A node has a share, as long as it uses it: it asks
-for more when a call has to wait, and returns what it did not use for a second, or what others want back.
+Local calls take such a permit, too, so a call must not ask the database. Instead, each node has a share of the permits.
+It asks for more when a call has to wait, and returns permits that it has not used for a second or that other nodes
+want.
 """
 
 import asyncio
@@ -13,33 +14,33 @@ from ...fairness import Permits
 from ...store import NodeLease, SharedLimitsPort, StoreError, boot_time
 
 LOOK_S: Final = 0.25
-"""The time between two looks at the shares."""
+"""The time between two checks of the shares."""
 _KEPT_LOOKS: Final = 4
-"""What was not used at so many looks is returned."""
+"""Permits that were not used at this number of checks are returned."""
 
 
 class _Share:
-    """The share of one principal. ``permits.limit`` is what this node may use now."""
+    """The share of one principal. ``permits.limit`` is the number of permits that this node may use now."""
 
     def __init__(self, permits: Permits, max_running: int) -> None:
         self.permits = permits
         self.max_running = max_running
         self.held = 0
-        """What the database has for this node."""
+        """The permits that the database has assigned to this node."""
         self.part = 0
-        """What this node should use at most."""
+        """The most permits that this node should use."""
         self.asked = False
-        """Another node wants some, or has returned some; or it is not known what the database has."""
+        """Whether another node wants or has returned permits, or it is unknown what the database has assigned."""
         self._wants: deque[int] = deque(maxlen=_KEPT_LOOKS)
 
     def look(self) -> int:
-        """What this node wants."""
+        """The number of permits that this node wants."""
         self._wants.append(min(self.max_running, self.permits.in_use + self.permits.waiting))
         return max(self._wants)
 
 
 def must_ask(*, wants: int, held: int, part: int, in_use: int, asked: bool) -> bool:
-    """Whether the database has to be asked: for more, to return some, or because another node asked for it. Pure."""
+    """Whether to ask the database: for more permits, to return some, or because another node requested it. Pure."""
     return asked or wants != held or (held > part and in_use < held)
 
 
@@ -70,14 +71,14 @@ class NodeShares:
         self._due.set()
 
     def wake(self, principal: str) -> None:
-        """Another node wants some of the principal's calls, or has returned some."""
+        """Reports that another node wants permits of the principal, or has returned some."""
         share = self._shares.get(principal)
         if share is not None:
             share.asked = True
             self._due.set()
 
     async def run(self) -> None:
-        """Keeps the shares as this node needs them, until cancelled."""
+        """Until cancelled: adjusts the shares to what this node needs."""
         while True:
             self._due.clear()
             await self.look()
@@ -86,7 +87,7 @@ class NodeShares:
                     await self._due.wait()
 
     async def look(self) -> None:
-        """Asks for what is missing, and returns what is not used."""
+        """Asks for missing permits, and returns unused ones."""
         if not self._lease.good(boot_time()):
             # Other nodes may have declared this one dead, and use its share.
             for share in self._shares.values():
@@ -100,12 +101,12 @@ class NodeShares:
         in_use = permits.in_use
         if not must_ask(wants=wants, held=share.held, part=share.part, in_use=in_use, asked=share.asked):
             return
-        permits.resize(min(permits.limit, in_use))  # none starts until the database has answered
+        permits.resize(min(permits.limit, in_use))  # no further call starts until the database has answered
         share.asked = False
         try:
             answer = await self._port.share_running(principal, max_running=share.max_running, wants=wants, uses=in_use)
         except StoreError:
-            share.asked = True  # it may have been done
+            share.asked = True  # the statement may have been executed
             return
         if self._shares.get(principal) is share:
             share.held, share.part = answer.held, answer.part

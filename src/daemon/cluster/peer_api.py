@@ -21,22 +21,24 @@ PeerOperation = Callable[[dict[str, Any]], Awaitable[Any]]
 
 
 class PeerOperations(Protocol):
-    """What a node does for another one. Each method raises a ``CallError`` if it fails."""
+    """The operations that a node performs for another node. Each method raises a ``CallError`` if it fails."""
 
     def running_calls(self) -> Sequence[dict[str, Any]]:
         """Returns the rows of the calls that run here."""
         ...
 
     async def find_call(self, principal: str, call_id: str) -> CallInfo:
-        """Returns a principal's call as this node knows it."""
+        """Returns a principal's call, as far as this node knows it."""
         ...
 
     async def cancel_call(self, principal: str | None, call_id: str) -> bool:
-        """Cancels a principal's call, or for None any call. Returns False if it does not run here, or is ending."""
+        """Cancels a call of a principal; of any principal if that is None. Returns False if the call does not run here
+        or is ending.
+        """
         ...
 
     def cancel_request(self, request_id: str | int, label: str, principal: str) -> bool:
-        """Cancels the request of an MCP client. Returns whether it runs here."""
+        """Cancels the request of an MCP client. Returns whether the request runs here."""
         ...
 
     def metrics(self) -> str:

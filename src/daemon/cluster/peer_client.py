@@ -22,10 +22,10 @@ from .peer_key import PEER_HEADER, PeerKey
 ANSWER_S: Final = 3.0
 """A node answers within milliseconds. A node that is stopped delays the answer of the others by at most this time."""
 RECENT_S: Final = 1.0
-"""The age of what pages of the dashboard show, which are rendered four times a second."""
+"""The maximum age of what pages of the dashboard show, which are rendered four times per second."""
 
 CHECK_S: Final = 1.0
-"""How often, at most, a node is asked only whether it lives."""
+"""The shortest time between two checks whether a node is alive."""
 
 _log = structlog.get_logger("toold.cluster")
 
@@ -38,9 +38,9 @@ class PeerClient:
         self._key = key
         self._cancelling: set[asyncio.Task[Any]] = set()
         self._http = httpx.AsyncClient(timeout=ANSWER_S, trust_env=False)
-        self._check_at: dict[str, float] = {}  # when the node of an epoch is checked again
+        self._check_at: dict[str, float] = {}  # the time at which the node of an epoch is checked again
         self._recent = PeerActivity()
-        self._ask_at = 0.0  # when the other nodes are asked for their calls again
+        self._ask_at = 0.0  # the time at which the other nodes are asked for their calls again
         self._asking: asyncio.Task[None] | None = None
 
     async def close(self) -> None:
@@ -59,13 +59,15 @@ class PeerClient:
         return None
 
     async def cancel(self, node: NodeRow | None, principal: Principal | None, call_id: str) -> bool:
-        """Implements ``PeerCalls.cancel``; without a principal, for the operator."""
+        """Implements ``PeerCalls.cancel``; without a principal, it cancels for the operator."""
         query = {"call_id": call_id, "principal": None if principal is None else principal.name}
         answers = await self._ask_all("/calls/cancel", query, self._candidates(node, call_id))
         return any(msgspec.json.decode(answer)["cancelled"] for _, answer in answers)
 
     async def check(self, epoch: str) -> None:
-        """Declares a node dead if nothing listens at its address. What it holds is then free before its lease ends."""
+        """Declares a node dead if nothing listens at its address, so that what it holds is free before its lease
+        ends.
+        """
         now = time.monotonic()
         node = self._membership.peer(epoch)
         if node is None or now < self._check_at.get(epoch, 0.0):
@@ -120,8 +122,9 @@ class PeerClient:
         return {node.epoch: msgspec.json.decode(answer) for node, answer in answers}
 
     def _candidates(self, node: NodeRow | None, call_id: str) -> Sequence[NodeRow]:
-        """The nodes that may run a call: the one that created it, by the epoch in its id; if that is dead, any node may
-        have adopted the call."""
+        """The nodes that may run a call: the node that created it, whose epoch is in its id; or all nodes if that one
+        is dead, because any of them may have adopted the call.
+        """
         epoch = call_id.partition("-")[0]
         known = node or self._membership.peer(epoch)
         if known is not None:
@@ -135,7 +138,9 @@ class PeerClient:
         return [(node, answer) for node, answer in zip(nodes, answers, strict=True) if answer is not None]
 
     async def _declare_dead(self, node: NodeRow) -> None:
-        """Nothing listens at the node's address: another node takes its detached calls over without waiting."""
+        """Declares a node dead at whose address nothing listens, so that another node adopts its detached calls without
+        waiting.
+        """
         with contextlib.suppress(StoreError):
             await self._membership.declare_dead(node, "unreachable")
 
@@ -150,7 +155,9 @@ class PeerClient:
 
 
 class PeerSilentError(Exception):
-    """A node has not answered a request; the message says why. ``is_refused``: nothing listens at its address."""
+    """A node has not answered a request; the message says why. ``is_refused`` says whether nothing listens at its
+    address.
+    """
 
     def __init__(self, message: str, *, is_refused: bool = False) -> None:
         super().__init__(message)
@@ -158,7 +165,7 @@ class PeerSilentError(Exception):
 
 
 async def ask_peer(http: httpx.AsyncClient, key: PeerKey, node: NodeRow, path: str, query: Mapping[str, Any]) -> bytes:
-    """Returns what a node answers to a signed request below ``/peer``.
+    """Sends a signed request to a path below ``/peer`` of a node; returns the answer.
 
     Raises:
         PeerSilentError: it does not answer, or refuses the request.

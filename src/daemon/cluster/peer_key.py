@@ -1,7 +1,7 @@
-"""What proves that a request comes from a node of this cluster: a keyed hash, made with the secret that all share.
+"""Proves that a request comes from a node of this cluster: a keyed hash, made with the secret that all nodes share.
 
-A signature names the process that the request is for, by its epoch. So one that is recorded is of no use for another
-process, nor for this one after a restart, and it needs no clock.
+A signature contains the epoch of the process to which the request is sent. So a recorded signature is useless for
+another process, or for the same node after a restart, and signatures need no clock.
 """
 
 import hashlib
@@ -11,11 +11,11 @@ from typing import Final
 PEER_HEADER: Final = "x-toold-peer"
 """The signature of a request to the paths below ``/peer``."""
 RELAYED_HEADER: Final = "x-toold-relayed"
-"""The signature of a connection or a request that another node relays, for one of its clients."""
+"""The signature of a connection or request that another node relays for one of its clients."""
 
 
 class PeerKey:
-    """Signs requests to the nodes of a cluster, and verifies those of others."""
+    """Signs requests to the nodes of a cluster, and verifies requests of other nodes."""
 
     def __init__(self, secret: str) -> None:
         self._key = hashlib.sha256(b"toold peer\n" + secret.encode()).digest()
@@ -31,5 +31,7 @@ class PeerKey:
         return hmac.compare_digest(signature.encode("utf-8", "surrogateescape"), expected.encode())
 
     def digest(self, text: str) -> str:
-        """Returns 12 hexadecimal digits that are equal on two nodes if the texts are equal. They do not reveal it."""
+        """Returns 12 hexadecimal digits that are equal on two nodes if the text is equal. They do not reveal the
+        text.
+        """
         return hmac.new(self._key, b"digest\n" + text.encode(), hashlib.sha256).hexdigest()[:12]

@@ -1,4 +1,4 @@
-"""What this node does for the other nodes of its cluster."""
+"""The operations that this node performs for the other nodes of its cluster."""
 
 import time
 from collections.abc import Callable, Sequence

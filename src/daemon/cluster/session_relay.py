@@ -1,7 +1,7 @@
 """Relays connections of clients to the node that holds their session, or takes the session over if that node is dead.
 
-A client that resumes its session may reach any node. The hello and all frames after it pass through this node
-unchanged, so neither the client nor the holder does anything special, and a balancer needs no affinity.
+A client that resumes its session may reach any node. The hello and all later frames pass through this node unchanged,
+so clients and holders need no special code, and a balancer needs no session affinity.
 """
 
 import asyncio
@@ -32,10 +32,11 @@ from .peer_key import RELAYED_HEADER, PeerKey
 ANSWER_S: Final = 3.0
 """How long a hello waits for the holder of its session. Then the connection closes with 1012: the client reconnects."""
 LEASE_END_S: Final = 7.0
-"""How long a hello waits for the end of the lease of a holder that does not answer, to take its sessions over. The
-client waits for 10 s, and would pause longer and longer between attempts."""
+"""How long a hello waits for the end of the lease of a holder that does not answer, to take over its sessions. The
+client waits for 10 s; if it had to reconnect, its pauses would become longer and longer.
+"""
 _AGAIN_S: Final = 0.1
-"""The time between two claims of a session whose holder is stopping."""
+"""The time between two attempts to claim a session whose holder is stopping."""
 _CLOSE_S: Final = 1.0
 """How long the other side of a relay has to answer the close."""
 
@@ -50,7 +51,7 @@ _log = structlog.get_logger("toold.websocket")
 
 @dataclass(frozen=True, slots=True)
 class RelayedSession:
-    """A connection to the holder of a session, which has got the hello."""
+    """A connection to the holder of a session, to which the hello was sent."""
 
     holder: NodeRow
     connection: ClientConnection
@@ -60,7 +61,7 @@ class RelayedSession:
     """All connections to this holder, which are cut when it is declared dead."""
 
     async def pump(self, client: PeerConnection) -> None:
-        """Passes frames in both directions until one side closes; then closes the other one in the same way.
+        """Passes frames in both directions until one side closes; then closes the other side in the same way.
 
         Raises:
             ConnectionClosed: the client has closed its connection.
@@ -95,10 +96,10 @@ class SessionRelay:
         self._relays: defaultdict[str, set[ClientConnection]] = defaultdict(set)
         membership.on_declared_dead = self._close_relays
         self.relayed = 0
-        """The connections relayed since the start."""
+        """The number of connections that were relayed since the start."""
 
     def may_answer(self) -> bool:
-        """Whether this node may take and send frames on sessions that can be resumed."""
+        """Whether this node may receive and send frames on sessions that can be resumed."""
         return self._membership.may_answer
 
     def is_relayed(self, request: Request | None) -> bool:
@@ -119,7 +120,7 @@ class SessionRelay:
     async def open_or_relay(
         self, open_session: Callable[[], Awaitable[T]], hello: str | bytes, request: Request | None
     ) -> T | RelayedSession:
-        """Opens a session here, or at the node that holds it. If that node is dead, takes its sessions over first.
+        """Opens a session here, or at the node that holds it. If that node is dead, first takes over its sessions.
 
         Raises:
             ServiceUnavailableError: its holder does not answer at present; or this connection is relayed already.
@@ -177,7 +178,7 @@ class SessionRelay:
                     compression=None,
                     proxy=None,
                     open_timeout=None,
-                    max_size=None,  # frames of another node; the client has its own limit
+                    max_size=None,  # no limit: the frames come from another node, and the client has its own limit
                     ping_interval=self._options.ping_interval_s,
                     ping_timeout=self._options.ping_timeout_s,
                     close_timeout=_CLOSE_S,
@@ -199,13 +200,15 @@ class SessionRelay:
         return reason
 
     def _close_relays(self, epoch: str) -> None:
-        """A node was declared dead: its clients come back and find the sessions at another one."""
+        """Cuts the relays to a node that was declared dead: its clients reconnect and find their sessions at another
+        node.
+        """
         for connection in self._relays.pop(epoch, ()):
             connection.transport.abort()
 
 
 async def _pass_up(client: PeerConnection, holder: ClientConnection) -> None:
-    """Passes the client's frames on. When its connection ends, so does the one to the holder."""
+    """Passes the client's frames on. When the client's connection ends, closes the connection to the holder."""
     try:
         while True:
             data = await client.receive()
@@ -244,7 +247,9 @@ _NEVER_SENT: Final = {
     CloseCode.TLS_HANDSHAKE,
     CloseCode.NORMAL_CLOSURE,
 }
-"""Codes that only report how a connection ended (RFC 6455, 7.4.1), and the one for which clients do not reconnect."""
+"""Codes that only report how a connection ended (RFC 6455, 7.4.1), and the code after which clients do not
+reconnect.
+"""
 
 
 def _held_elsewhere() -> ServiceUnavailableError:

@@ -14,7 +14,9 @@ _FILES: Final = (TOKEN_FILE, TOKENS_FILE, AUDIT_KEY_FILE, *KEY_FILES)
 
 
 def shared_files(settings: Settings) -> Mapping[str, bytes]:
-    """Returns the content of these files, without the token's if a setting has it. A missing file is omitted."""
+    """Returns the content of these files, without the token file if a setting has the token. Missing files are
+    omitted.
+    """
     names = [name for name in _FILES if name != TOKEN_FILE or (settings.auth and settings.token is None)]
     content: dict[str, bytes] = {}
     for name in names:

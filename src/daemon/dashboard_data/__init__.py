@@ -1,5 +1,5 @@
-"""What each group of pages of the dashboard shows and does, from the daemon's parts.
+"""The data and actions of each group of pages of the dashboard.
 
-``daemon/dashboard_host.py`` makes them. They know the store, the router and the daemon's other parts. They must never
-know HTTP, cookies or HTML.
+``daemon/dashboard_host.py`` creates these objects. They know the store, the router and other parts of the daemon. They
+must never know HTTP, cookies or HTML.
 """

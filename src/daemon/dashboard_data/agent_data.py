@@ -1,4 +1,4 @@
-"""What the pages of agents show and do. Implements ``AgentsPort``."""
+"""The data and actions of the pages about agents. Implements ``AgentsPort``."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence

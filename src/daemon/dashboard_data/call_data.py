@@ -1,4 +1,4 @@
-"""What the pages of calls show and do. Implements ``DashboardPort``."""
+"""The data and actions of the pages about calls. Implements ``DashboardPort``."""
 
 import time
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from ..transports.dashboard import Viewer
 from .action_audit import ActionAudit
 
 SHOWN_RUNNING: Final = 100
-"""The rows of running calls on the live page."""
+"""The most rows of running calls on the live page."""
 
 
 class CallData:
@@ -93,7 +93,7 @@ class CallData:
         """Cancel a running call that the viewer sees.
 
         Raises:
-            NotFoundError: it does not run, or is another principal's.
+            NotFoundError: it does not run, or belongs to another principal.
         """
         with self._actions.recorded(viewer, "cancel", call_id=call_id):
             running = self.running(call_id, viewer.sees)

@@ -1,4 +1,4 @@
-"""What the page Cost shows. Implements ``CostPort``."""
+"""The data of the page Cost. Implements ``CostPort``."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,7 +11,7 @@ from ..transports.dashboard import Viewer
 
 
 class CostData:
-    """Reads what was spent, and the budgets."""
+    """Reads the spending and the budgets."""
 
     def __init__(self, view: LiveDaemonView, router: Router) -> None:
         self._view = view

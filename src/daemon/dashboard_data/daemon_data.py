@@ -1,4 +1,4 @@
-"""What the pages about the daemon show. Implements ``DaemonPort``."""
+"""The data of the pages about the daemon. Implements ``DaemonPort``."""
 
 import asyncio
 import os
@@ -36,7 +36,7 @@ class DaemonData:
         actions: ActionAudit,
         browsers: Callable[[], int],
     ) -> None:
-        """``browsers`` returns how many are signed in."""
+        """``browsers`` returns the number of signed-in browsers."""
         self._router = router
         self._view = view
         self._operations = operations
@@ -132,7 +132,7 @@ class DaemonData:
 
 
 def _diagnosed(settings: Settings) -> list[CheckResult]:
-    """The checks, in a separate event loop: some read files, or import an SDK, for a second."""
+    """Runs the checks in a separate event loop, because some of them read files or import an SDK for a second."""
     return asyncio.run(diagnose(settings))
 
 
@@ -142,7 +142,7 @@ def _as_row(check: CheckResult) -> dict[str, Any]:
 
 
 def _disk(database: Path) -> dict[str, Any]:
-    """The database's size, and the free and whole space of its disk, in bytes; None if they cannot be read."""
+    """The database's size, and the free and total space of its disk, in bytes; None if they cannot be read."""
     try:
         size = sum(path.stat().st_size for path in database.parent.glob(f"{database.name}*"))
         usage = shutil.disk_usage(database.parent)

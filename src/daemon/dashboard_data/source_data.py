@@ -1,4 +1,4 @@
-"""What the pages of sources show and do. Implements ``SourcesPort``."""
+"""The data and actions of the pages about sources. Implements ``SourcesPort``."""
 
 from pathlib import PurePath
 from typing import Any, Final
@@ -19,7 +19,7 @@ MIN_DIGEST_CHARS: Final = 12
 
 
 class SourceData:
-    """Reads the sources and their versions; approves, reads again, signs in and out."""
+    """Reads the sources and their versions; approves tools, reads sources again, signs in and out."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class SourceData:
         return {**msgspec.to_builtins(state), "problem": problem, "where": self._where(state.name)}
 
     def _where(self, name: str) -> str:
-        """Where the source is: a host or a program, never a whole URL, which may have a secret."""
+        """The location of a source: a host or a program, but never a whole URL, which may contain a secret."""
         settings = self._sources.settings_of(name)
         command = getattr(settings, "command", None)
         if command:

@@ -7,10 +7,10 @@ from ...tools import Tool
 from .dispatch_limits import DispatchLimits
 
 RETRY_AFTER_MS: Final = 500
-"""About as long as a few short calls take; the client's own backoff does the rest."""
+"""About the time of a few short calls; the client's backoff increases it."""
 
 DETACHED_RETRY_AFTER_MS: Final = 10_000
-"""The same for detached calls, which take longer."""
+"""The same, for detached calls, which take longer."""
 
 
 def admission_refusal(
@@ -98,7 +98,7 @@ def too_many_paused(limit: int) -> OverCapacityError:
 
 
 def limited_call() -> InvalidArgumentsError:
-    """The refusal of a detached call that a limited call would create."""
+    """The refusal of a detached call, because the call that would create it is limited."""
     return InvalidArgumentsError.content_free(
         "An agent or another tool limits what this call may use and spend, and a detached call would outlive these "
         "limits; call the tool without detach."

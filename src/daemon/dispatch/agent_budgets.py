@@ -9,7 +9,7 @@ from .recording_ports import JournalPort
 
 
 class AgentBudgets:
-    """The budgets by agent, from the first run that has one. Only for the event loop's thread."""
+    """The budgets by agent; an agent is added by its first run that has a budget. Only for the event loop's thread."""
 
     def __init__(self, journal: JournalPort) -> None:
         self._journal = journal

@@ -29,8 +29,9 @@ _OWN_RECORD: Final = JournalRecord.OWN
 _PREVIOUS_CALL: Final = JournalRecord.PREVIOUS_CALL
 
 _SPILLING: Final = ByteLimits(session=32 * 1024**2, principal=32 * 1024**2, daemon=128 * 1024**2)
-"""The limits of the results that wait for the disk. Beyond them, no further tool of the session, the principal or the
-daemon starts, so that a disk slower than the tools does not fill the memory."""
+"""The limits of the results that wait for the disk. If one is exceeded, no further tool of the session, the principal
+or the daemon starts, so that a disk that is slower than the tools does not fill the memory.
+"""
 _SPILLS: Final = 2
 """The number of results that are written at the same time, each within ``WRITE_TIMEOUT_S``."""
 
@@ -91,18 +92,21 @@ class AnswerPreparation:
 
     async def record_in_journal(self, call: RunningCall, result: ToolResult, answer: bytes) -> None:
         """Write the end of a call whose start is in the journal."""
-        if call.resumes or call.previous_answer is not None:  # the journal has it as running, or as ended long ago
+        # the journal has the call as running, or as ended long ago
+        if call.resumes or call.previous_answer is not None:
             return
         try:
             await self._journal.end_call(call, result, answer)
-            # The session may have been closed in the journal before this end was written.
+            # The session may have been deleted from the journal before this end was written.
             if call.parent is None and call.session.ended:
                 self._journal.session_closed(call.session)
         except Exception:  # noqa: BLE001 - a call that cannot be recorded is answered all the same
             _log.exception("call could not be recorded", tool=call.tool.name)
 
     def recorded_at_once(self, call: RunningCall, result: ToolResult, answer: bytes) -> bool:
-        """Write the end of a call whose start is not in the journal to the audit trail. False: the journal has it."""
+        """Write the end of a call whose start is not in the journal to the audit trail. False: the end is in the
+        journal.
+        """
         if call.journal_record is _OWN_RECORD:
             return False
         if call.resumes or call.previous_answer is not None:
@@ -134,7 +138,7 @@ class AnswerPreparation:
         except Exception:  # noqa: BLE001 - as in ``record_in_journal``
             _log.exception("call could not be recorded", tool=call.tool.name)
             return answer, result
-        if call.session.ended:  # while this was written
+        if call.session.ended:  # while the end was written
             self._journal.session_closed(call.session)
         if is_new:
             return answer, result

@@ -33,8 +33,8 @@ def refusal(
     now: float,
     owner: str = "",
 ) -> BudgetSpentError | None:
-    """The refusal if no vendor may be asked now, else None. Pure. Amounts are by currency, ``now`` is in Unix seconds,
-    ``owner`` is as in ``Budget``.
+    """The refusal if no request may be sent to a vendor now, else None. Pure. Amounts are by currency, ``now`` is in
+    Unix seconds, ``owner`` is as in ``Budget``.
 
     Once the amount of any currency is spent, every request is refused. Until then, a completion is refused if its
     estimated cost exceeds the amount that is neither spent nor reserved.
@@ -78,8 +78,8 @@ class Budget:
     """One daily budget and what counts against it. Only for the event loop's thread.
 
     ``amounts`` are by currency; other currencies are not limited. Days are UTC days. ``owner`` appears in errors of a
-    principal's budget: `` of token:ci``. ``strict``: a model without a price in its currencies is refused. ``scope``
-    identifies it in a database that several nodes share, which then decides (``VendorAdmissions``).
+    principal's budget: `` of token:ci``. A ``strict`` budget refuses models without a price in its currencies.
+    ``scope`` identifies the budget in a database that several nodes share, which then decides (``VendorAdmissions``).
     """
 
     def __init__(
@@ -111,7 +111,7 @@ class Budget:
         """Check that the budget can count completions of the model.
 
         Raises:
-            BudgetSpentError: it is strict and cannot; the message names the setting with the price.
+            BudgetSpentError: the budget is strict and cannot; the message names the setting for the price.
         """
         currency = None if model.price is None else model.price.currency
         if not self._strict or not self.amounts or currency in self.amounts:
@@ -123,10 +123,10 @@ class Budget:
 
     @contextmanager
     def reserve(self, estimate: Cost | None) -> Iterator[None]:
-        """Reserve a request's estimated cost while the block runs; None reserves nothing.
+        """Reserve a request's estimated cost while the block runs; an estimate of None reserves nothing.
 
         Raises:
-            BudgetSpentError: the vendor must not be asked.
+            BudgetSpentError: the request must not be sent.
         """
         self._today()
         refused = refusal(self.amounts, self._spent, self._reserved, estimate, self._clock(), self._owner)
@@ -147,28 +147,28 @@ class Budget:
         self._spent[cost.currency] += cost.amount
 
     def spent(self, currency: str) -> float:
-        """What this daemon knows to be spent today."""
+        """The amounts spent today, as far as this daemon knows."""
         self._today()
         return self._spent.get(currency, 0.0)
 
     def see(self, currency: str, spent: float, reserved: float) -> None:
-        """Replaces what is spent and reserved today by what the nodes' database says."""
+        """Replaces the amounts spent and reserved today by those in the nodes' database."""
         self._today()
         self._spent[currency], self._reserved[currency] = spent, reserved
 
     def refusal(
         self, spent: Mapping[str, float], reserved: Mapping[str, float], estimate: Cost | None
     ) -> BudgetSpentError | None:
-        """The refusal of a request if this is spent and reserved, as the nodes' database says; else None."""
+        """The refusal of a request if these amounts are spent and reserved in the nodes' database; else None."""
         return refusal(self.amounts, spent, reserved, estimate, self._clock(), self._owner)
 
     def state(self) -> dict[str, Any]:
-        """For ``status``: today's budget, and what is spent and reserved of it, by currency."""
+        """For ``status``: today's budget, and the amounts spent and reserved, by currency."""
         self._today()
         return _details(self.amounts, self._spent, self._reserved, self._clock())
 
     def _today(self) -> str:
-        """The current day; resets what is spent when a new one begins."""
+        """The current day; resets the amounts when a new day begins."""
         today = day_of(self._clock())
         if today != self._day:
             self._day = today

@@ -37,7 +37,9 @@ _SWEEP_S: Final = 10.0
 
 class _CachedResult(NamedTuple):
     tool: Tool
-    """The tool that returned it. A tool that its source lists again is another object, and does not get the result."""
+    """The tool that returned it. If the source lists its tools again, they are new objects, which do not get the
+    result.
+    """
     result: bytes
     cached_at: float
 
@@ -60,7 +62,9 @@ class _Share:
 
 
 class CallCache:
-    """The results in memory, by principal. ``credentials`` are those that calls of some sources are made with."""
+    """The results in memory, by principal. ``credentials`` returns the credentials with which calls of some sources are
+    made.
+    """
 
     def __init__(self, credentials: CredentialLookup, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._credentials = credentials
@@ -80,8 +84,8 @@ class CallCache:
         return sum(share.size for share in self._shares.values())
 
     async def find(self, call: RunningCall) -> ToolResult | None:
-        """Returns the cached result for a call that is about to start; None if there is none. Then pass the call's own
-        result to ``add``.
+        """Returns the cached result for a call that is about to start; None if there is none. In that case, pass the
+        call's result to ``add``.
 
         The credential is read here, before the tool reads it, so a result is never cached for a credential that was
         stored later.
@@ -136,7 +140,7 @@ class CallCache:
             self._remove(fullest, next(iter(self._shares[fullest].results)))
 
     def clear(self) -> None:
-        """Delete all results; those of calls that have already started will not be cached."""
+        """Delete all results. Results of calls that have already started will not be cached."""
         self._shares.clear()
         self._cleared_at = self._clock()
 
@@ -150,7 +154,7 @@ class CallCache:
         self._delete(lambda cached: cached.expired(now))
 
     async def sweep(self) -> None:
-        """Delete expired results again and again, until cancelled."""
+        """Delete expired results regularly, until cancelled."""
         while True:
             await asyncio.sleep(_SWEEP_S)
             self.delete_expired()
@@ -175,7 +179,7 @@ class CallCache:
             arguments = arguments_digest(call.current_arguments or {})
         else:
             arguments = call.request.arguments_hash or arguments_digest(call.request.arguments)
-        # Servers learn what the client answers (decision 125), and may answer clients that answer more otherwise.
+        # Servers learn which questions the client answers (decision 125), and their results may depend on this.
         answers = sorted(root_of(call).request.answers)
         parts = [call.tool.source, call.tool.name, arguments.hex(), answers, *values]
         return hashlib.blake2b(msgspec.json.encode(parts), digest_size=32).digest()

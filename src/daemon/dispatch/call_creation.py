@@ -1,4 +1,4 @@
-"""Creating a call: what it takes from its session, its parent and its tool."""
+"""Creates calls, from their session, parent and tool."""
 
 import time
 

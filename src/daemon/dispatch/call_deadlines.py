@@ -1,7 +1,8 @@
 """Ends calls at their deadlines.
 
-A timer of the event loop per call costs as much as registering the call, and hardly any call reaches its deadline. So
-calls wait by ticks, and only those that still run when the tick of their deadline begins get a timer.
+One timer of the event loop per call would cost as much as registering the call, and hardly any call reaches its
+deadline. So deadlines are grouped by ticks, and only calls that still run when the tick of their deadline begins get a
+timer.
 """
 
 import asyncio
@@ -14,13 +15,14 @@ from ...protocol.tool_call import MAX_TIMEOUT_S
 from .running_call import RunningCall
 
 TICKS_PER_S: Final = 32
-"""A call that ends within 1/32 s of its deadline may have had a timer. Shorter ticks would need more memory: each tick
-that has had a deadline takes some 200 bytes until it begins."""
+"""The length of a tick: only calls that end within 1/32 s of their deadline may get a timer. Shorter ticks would need
+more memory, because each tick with a deadline takes some 200 bytes until it begins.
+"""
 
 _TIMER_ERROR_TICKS: Final = 0.001 * TICKS_PER_S
-"""The loop's timers go by whole milliseconds, so one may fire this early."""
+"""The resolution of the loop's timers: a timer may fire this early."""
 _MIN_EXTENSION_S: Final = 0.5
-"""Frequent progress does not move a deadline each time."""
+"""Frequent progress moves a deadline at most this often."""
 
 
 def extended_deadline(started: float, deadline: float, now: float, window_s: float, max_timeout_s: float) -> float:
@@ -67,7 +69,7 @@ class CallDeadlines:
                 self._set_timer()
 
     def remove(self, call: RunningCall) -> None:
-        """Forget a call that has ended. If the tick of its deadline has begun, ``expire`` gets it all the same."""
+        """Forget a call that has ended. If the tick of its deadline has begun, ``expire`` is still called with it."""
         calls = self._calls.get(int(call.deadline * TICKS_PER_S))
         if calls is not None:
             calls.pop(call, None)
@@ -75,14 +77,15 @@ class CallDeadlines:
                 calls.clear()  # frees its memory; the tick stays for the next call
 
     def move(self, call: RunningCall, deadline: float) -> None:
-        """Give a running call another deadline. Does nothing for one that has ended."""
+        """Give a running call another deadline. Does nothing if the call has ended."""
         if not call.answered:
             self.remove(call)
             call.deadline = deadline
             self.add(call)
 
     def extend(self, call: RunningCall, window_s: float) -> None:
-        """Give a call that is making progress ``window_s`` from now, unless its caller set its timeout.
+        """Extend the deadline of a call that is making progress to ``window_s`` from now, unless its caller set its
+        timeout.
 
         A child stays within its parent's time.
         """

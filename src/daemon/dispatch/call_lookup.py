@@ -23,7 +23,7 @@ from .running_call import RunningCall, Session
 from .session_manager import SessionManager
 
 _ID_SUFFIX: Final = re.compile(r"~[0-9a-f]+")
-"""Part of the ids of children that a detached call made after a restart; the journal stores children without it."""
+"""A part of the ids of children that a detached call made after a restart. The journal stores children without it."""
 _DETACHED_KEY: Final = request_key(REQUEST_ID)
 
 
@@ -42,11 +42,13 @@ class PeerCalls(Protocol):
     """The calls at other nodes that share the database."""
 
     async def find_call(self, node: NodeRow | None, principal: Principal, call_id: str) -> CallInfo | None:
-        """Returns a call as the node knows it, or without a node as the one that runs it; None if none knows it."""
+        """Returns a call as a node knows it; without ``node``, as the node that runs it knows it. None if no node knows
+        it.
+        """
         ...
 
     async def cancel(self, node: NodeRow | None, principal: Principal | None, call_id: str) -> bool:
-        """Cancels a call at the node, or without a node at the one that runs it. Returns False if it does not run."""
+        """Cancels a call at a node; without ``node``, at the node that runs it. Returns False if it does not run."""
         ...
 
 
@@ -63,7 +65,7 @@ class CallLookup:
         journal: JournalPort,
     ) -> None:
         self.peers: PeerCalls | None = None
-        """The other nodes; None if this daemon has the database for itself."""
+        """The other nodes; None if this daemon shares its database with no other daemon."""
         self._paused = paused
         self._runner = runner
         self._detached = detached
@@ -101,7 +103,7 @@ class CallLookup:
             )
         session = self._sessions.loaded(hash_key(call_id), principal.name)
         if session is not None and (ended := self._ended(session, call_id)) is not None:
-            return ended  # without the database, for those who wait for the end of the call
+            return ended  # does not need the database: callers may wait for the end of the call
         stored = await self._paused.find(call_id, principal)
         if stored is not None and self._find(principal, call_id) is None:
             return _stored_info(stored)
@@ -209,7 +211,7 @@ def _info_of(call: RunningCall) -> CallInfo:
 
 
 def _stored_info(stored: StoredDetachedCall) -> CallInfo:
-    """A detached call that has not ended and does not run: paused, or about to run again."""
+    """A detached call that has not ended and does not run: it is paused, or about to run again."""
     if stored.expires_at is None:
         return CallInfo(id=stored.call_id, state="waiting", tool=stored.tool, started_at=stored.started_at)
     return CallInfo(

@@ -45,7 +45,7 @@ from .usage_meter import UsageMeter
 _log = structlog.get_logger("toold.dispatch")
 _SHOWN_CHARS = 300
 _MAX_NOTICES = 200
-"""Per session; further notices are in the metadata only."""
+"""The most notices in the text of one session's answers; further notices are only in the metadata."""
 
 
 def metadata_of(call: RunningCall, now: float) -> Metadata:
@@ -96,7 +96,7 @@ def _metadata(call: RunningCall, meter: UsageMeter, latency_ms: float, parts: Pa
 def plain_outputs(
     call: RunningCall, returned: object
 ) -> tuple[tuple[ContentBlock, ...], Json | msgspec.UnsetType] | None:
-    """What ``outputs_of`` returns, if it is that of the tool as it is, and not long."""
+    """What ``outputs_of`` returned, if it is the tool's unchanged output and not long."""
     if is_long(returned) or call.argument_notices or call.tool.conversational:
         return None
     return content(returned, tool=call.tool.name)
@@ -105,7 +105,7 @@ def plain_outputs(
 async def outputs_of(
     call: RunningCall, returned: object, catalog: Callable[[], ToolCatalog]
 ) -> tuple[tuple[ContentBlock, ...], Json | msgspec.UnsetType]:
-    """The outputs and the data of what a call's tool has returned; of a client's call as ``presented``."""
+    """The outputs and the data that a call's tool has returned; for a client's call, as ``presented`` makes them."""
     call.long_result = is_long(returned)
     if call.long_result:
         outputs, structured = await off_loop(partial(content, returned, tool=call.tool.name))
@@ -154,7 +154,7 @@ def replayed(result: ToolResult) -> ToolResult:
 
 
 def failed(call: RunningCall, error: CallError, now: float) -> ToolResult:
-    """The result that carries ``error``; its summary is noted on the call, for the audit."""
+    """The result that carries ``error``; a summary of the error is stored on the call, for the audit."""
     call.error_summary = error_summary(error)
     tool_error = error.to_tool_error(repeatable=call.tool.repeatable)
     if tool_error.executed == "maybe" and error.code is not ErrorCode.OUTCOME_UNKNOWN and _cannot_have_effects(call):
@@ -167,13 +167,15 @@ def failed(call: RunningCall, error: CallError, now: float) -> ToolResult:
 
 
 def _cannot_have_effects(call: RunningCall) -> bool:
-    """Whether the call had no effect, wherever it ended: its tool is read-only, and asked no vendor that charges."""
+    """Whether the call had no effect, at whatever stage it ended: its tool is read-only, and made no request that a
+    vendor bills.
+    """
     return call.tool.annotations.read_only_hint and call.meter.provider_calls == 0
 
 
 def refused(error: CallError, received: float, *, typed: bool | msgspec.UnsetType = msgspec.UNSET) -> ToolResult:
-    """The result of a call that was refused; it arrived at the monotonic time ``received``. ``typed`` is that of its
-    tool, if it has one.
+    """The result of a call that was refused and had arrived at the monotonic time ``received``. ``typed`` is that of
+    its tool, if it has one.
     """
     latency_ms = round((time.monotonic() - received) * 1000, 3)
     return ToolResult(Metadata(latency_ms, Timings()), error=error.to_tool_error(), typed=typed)

@@ -8,7 +8,7 @@ class CallPhase(IntEnum):
     """How far a call has got. Only ``RunningCall.advance`` changes it."""
 
     ACCEPTED = 0
-    """Its task has not taken its first step."""
+    """Its task has not run yet."""
     QUEUED = 1
     """It waits for its rate limit, its permits or the journal."""
     RUNNING = 2

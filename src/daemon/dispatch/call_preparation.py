@@ -29,8 +29,8 @@ class PreparedCall:
     _arguments: BoundArguments | CallError
 
     def arguments_of(self, tool: Tool, catalog: ToolCatalog) -> BoundArguments:
-        """The arguments as ``ToolCatalog.bind`` returns them. They are bound again if the catalog has
-        another tool by now.
+        """The arguments as ``ToolCatalog.bind`` returns them. They are bound again if the catalog has been replaced and
+        has another tool under this name.
 
         Raises:
             CallError: as raised by ``bind_arguments``.
@@ -43,7 +43,7 @@ class PreparedCall:
 
 
 async def prepared(catalog: ToolCatalog, session: Session, request: ToolCall) -> ToolCall | PreparedCall:
-    """What ``Router.submit`` takes: a call with many values or very long texts is validated in a thread before."""
+    """Prepares a call for ``Router.submit``. A call with many values or very long texts is validated in a thread."""
     if request.frame_bytes <= LONG_BYTES or not is_long(request.arguments):
         return request
     return await off_loop(prepare_call, catalog, session, request)
@@ -82,10 +82,10 @@ def replay(state: RequestIdState, session: Session, key: str, now: float) -> Too
 
 
 def conflict_of(session: Session, request: ToolCall, now: float) -> RequestIdConflictError | None:
-    """The error of a call whose request id belongs to another call; None for any other.
+    """The error of a call whose request id belongs to another call; None for all other calls.
 
-    For a transport that gives the session to each request: one that ``Router.submit`` would refuse must not take it
-    over from the connection that waits for that call.
+    For transports in which each request takes over the session: a request that ``Router.submit`` would refuse must not
+    take the session from the connection that waits for the other call.
     """
     key = request_key(request.request_id)
     state = session.calls.classify(key, request.name, request, now)

@@ -20,7 +20,7 @@ _MAX_IDLE: Final = 1000
 
 
 class CallQuota(NamedTuple):
-    """The limits on a principal's calls of all these tools together. None: no limit."""
+    """A limit on the calls of each of these principals to all of these tools together. None: no limit."""
 
     name: str
     tools: tuple[str, ...]
@@ -51,7 +51,7 @@ class _Taken:
 
 
 class CallQuotas:
-    """All quotas, and how much of them each principal has used."""
+    """All quotas, and each principal's use of them."""
 
     def __init__(
         self,
@@ -75,13 +75,13 @@ class CallQuotas:
         return f"<CallQuotas {', '.join(quota.name for quota in self._quotas) or 'none'}>"
 
     def apply(self, quotas: Sequence[CallQuota]) -> None:
-        """Replace the quotas. Calls that were counted for a quota of the same name still count."""
+        """Replace the quotas. Calls that were counted for a quota still count for a new quota of the same name."""
         self._quotas, self.active = tuple(quotas), bool(quotas)
         names = {quota.name for quota in quotas}
         self._taken = {key: taken for key, taken in self._taken.items() if key[0] in names}
 
     def restore(self, day: str, calls: Mapping[tuple[str, str], int]) -> None:
-        """Count the calls of this day in an earlier process, by principal and tool."""
+        """Count the calls that an earlier process ran on this day, by principal and tool."""
         for (principal, tool), number in calls.items():
             for quota in self._quotas:
                 if quota.per_day is not None and quota.covers(tool, principal):
@@ -89,7 +89,7 @@ class CallQuotas:
                     taken.today += number
 
     def refusal(self, tool: str, principal: str) -> RateLimitedError | None:
-        """Count a call; or return why it is refused, and count nothing."""
+        """Count a call. If it is refused, count nothing and return the reason."""
         quotas = [quota for quota in self._quotas if quota.covers(tool, principal)]
         if not quotas:
             return None
@@ -110,7 +110,7 @@ class CallQuotas:
         return None
 
     async def take(self, tool: str, principal: str) -> CallError | None:
-        """Count a call, at all nodes if they count together; or return why it is refused, and count nothing."""
+        """Count a call, for all nodes if they count together. If it is refused, count nothing and return the reason."""
         if self.shared is None:
             return self.refusal(tool, principal)
         quotas = [quota for quota in self._quotas if quota.covers(tool, principal)]

@@ -1,4 +1,4 @@
-"""Whether a child that ran in an earlier run is replayed, runs again, or must not run (decision 33). Pure."""
+"""Decides whether a child that ran in an earlier run is replayed, runs again, or must not run (decision 33). Pure."""
 
 from typing import Any
 
@@ -20,9 +20,9 @@ def earlier_result(
 ) -> ToolResult | None:
     """The answer of a child that ran in an earlier run; None if it may and must run again.
 
-    A failure is replayed even if the arguments differ now: the resuming call may have corrected them. A call whose
-    parts did not all succeed runs again, whether it ended with its report or was interrupted: it resumes with its own
-    children. ``journalled``: its parent asked for the journal, so a call that has ended never runs again.
+    A failed call is replayed even if its arguments differ now, because the resuming call may have corrected them. A
+    call whose parts did not all succeed runs again, whether it ended with its report or was interrupted, and resumes
+    with its own children. If the call is ``journalled`` at its parent's request, it never runs again once it has ended.
 
     Raises:
         RequestIdConflictError: it succeeded with another tool or other arguments.

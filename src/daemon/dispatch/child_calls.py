@@ -2,7 +2,7 @@
 
     resolve ▸ bind ▸ replay ▸ admit, then ``call_execution``
 
-A child passes the same stages as every call, but no frame comes in and its answer goes to its parent.
+A child passes the same stages as every call, but it does not come from a frame, and its answer goes to its parent.
 """
 
 import asyncio
@@ -73,8 +73,8 @@ PLAIN: Final = ChildOptions()
 class ParentPort(DisconnectedPort):
     """The ``CallPort`` of a child: its parent waits for the answer and reports the child's progress as its own.
 
-    Dropped are pieces, which are not part of the parent's answer, and heartbeats, as the parent gets its own. Questions
-    go to the client's call.
+    It drops pieces, which are not part of the parent's answer, and heartbeats, because the parent gets its own.
+    Questions go to the client's call.
     """
 
     __slots__ = ("_parent", "_result", "answer")
@@ -185,7 +185,8 @@ class ChildCalls:
             return call_outcome.replayed(self._refuse(parent, request, error, received))
         if earlier is not None:
             return earlier
-        if self._quotas.active and self._catalog().registry.has(child.tool):  # not an agent's own, such as a model turn
+        # Not the calls of an agent itself, such as model turns.
+        if self._quotas.active and self._catalog().registry.has(child.tool):
             over = await self._quotas.take(child.tool.name, parent.session.principal.name)
             if over is not None:
                 return self._refuse(parent, request, over, received)
@@ -197,7 +198,7 @@ class ChildCalls:
             result = await asyncio.shield(port.answer)
         except asyncio.CancelledError:
             self._runner.end(child, EndReason.PARENT)
-            await asyncio.wait([port.answer])  # a child whose tool does not return is answered too
+            await asyncio.wait([port.answer])  # answers also a child whose tool does not return
             raise
         if child.paused is not None:
             raise child.paused.of_child(child.key)
@@ -206,7 +207,7 @@ class ChildCalls:
     async def limit_spending(
         self, call: RunningCall, scope: ChildScope, limits: RunLimits, daily: Mapping[str, float]
     ) -> tuple[RunBudget, list[RunUsage]]:
-        """Create the budget of a call and its children. Returns it, and what its run spent before."""
+        """Create the budget of a call and its children. Returns the budget, and what the run has already spent."""
         if call.run_budget is not (None if call.parent is None else call.parent.run_budget):
             raise RuntimeError("a call can limit its spending once")
         day_budget = await self.agent_budgets.of(limits.owner, daily) if daily else None
@@ -258,7 +259,7 @@ class ChildCalls:
                 f"The call {paused} continues this run, and is paused; decide with agent_decide, or cancel it, then "
                 "resume."
             )
-        scope.run, scope.resumed = run, True  # before the next await, so that no other call resumes it too
+        scope.run, scope.resumed = run, True  # before the next await, so that no other call also resumes it
         await self._journal.resume_run(parent, run)
 
     def _admit(

@@ -57,7 +57,7 @@ class ClientQuestions:
         self.node_tokens = NodeTokens()
         self._waiting: dict[str, _Waiting] = {}
         self._stopped: dict[RunningCall, _StoppedClock] = {}
-        # The client's calls that have asked; a call that never asks costs nothing.
+        # The clients' calls that have asked; calls that never ask have no entry.
         self._asked: set[RunningCall] = set()
 
     def __len__(self) -> int:
@@ -151,7 +151,9 @@ class ClientQuestions:
             self._table.forget(call.id)
 
     async def _outcome(self, waiting: _Waiting, timeout_s: float) -> dict[str, Json] | QuestionRefusedError:
-        """The answer, or why there is none. Returned, not raised: an exception would skip taking the permit again."""
+        """The answer, or the reason why there is none. The reason is returned and not raised, because after an
+        exception the permit would not be taken again.
+        """
         try:
             async with asyncio.timeout(timeout_s):
                 return await waiting.answer

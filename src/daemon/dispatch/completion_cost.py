@@ -9,7 +9,7 @@ from ...providers import Completion, CompletionRequest, EmbeddingRequest, Embedd
 from ...tools import ANSWER_TOKENS, estimate_embeddings, estimate_request
 
 COUNTED_CHARS: Final = 65_536
-"""How much of an interrupted answer is counted; the estimate for a longer one is extrapolated."""
+"""How many characters of an interrupted answer are counted; for a longer answer, the count is extrapolated."""
 
 
 def expected_usage(request: CompletionRequest) -> Usage:
@@ -28,18 +28,18 @@ def completed(request: CompletionRequest, completion: Completion, *, simulated: 
 
 
 def interrupted(request: CompletionRequest, received: str, *, simulated: bool) -> ModelUsage:
-    """The usage of a completion that was sent and then given up: its prompt, and the part of the answer received."""
+    """The usage of a completion that was sent and then abandoned: its prompt, and the received part of the answer."""
     usage = _estimated(request, received)
     return _model_usage(request.model, usage, request.model.cost(usage), simulated=simulated)
 
 
 def expected_tokens(request: EmbeddingRequest) -> Usage:
-    """The expected usage of a request for embeddings, which has no answer to pay for."""
+    """The expected usage of a request for embeddings, whose answer costs nothing."""
     return Usage(estimate_embeddings(request), 0)
 
 
 def embedded(request: EmbeddingRequest, answer: Embeddings | None, *, simulated: bool) -> ModelUsage:
-    """The usage of embeddings; estimated if the vendor counted nothing, or the request was given up (None)."""
+    """The usage of embeddings; estimated if the vendor counted nothing, or if the request was abandoned (None)."""
     if answer is not None and answer.usage is not None:
         return _model_usage(request.model, answer.usage, answer.cost, simulated=simulated)
     usage = replace(expected_tokens(request), estimated=True)

@@ -59,4 +59,4 @@ class ContextServices(msgspec.Struct, frozen=True, eq=False):
     hooks: CallHooks
     traces: TracePort | None = None
     admissions: VendorAdmissions | None = None
-    """The limits that all nodes share; None if this daemon has its limits for itself."""
+    """The limits that all nodes share; None if this daemon shares no limits."""

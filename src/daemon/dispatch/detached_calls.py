@@ -85,7 +85,7 @@ class DetachedCalls:
             raise RuntimeError("a detached call cannot be detached again")
         if _is_limited(parent):
             raise limited_call()
-        # Shielded: if the caller is cancelled, a call whose start was written must still be begun.
+        # Shielded: even if the caller is cancelled, a call whose start was written must be started.
         return await asyncio.shield(self._spawn(self._start(parent, changed, timeout_s)))
 
     async def load(self) -> None:
@@ -189,22 +189,23 @@ class DetachedCalls:
         self._begin(call)
 
     async def resume_call(self, stored: StoredDetachedCall) -> None:
-        """Run a call again that was paused. If that is impossible now, it waits for the next start."""
+        """Run a paused call again. If that is impossible now, the call waits for the next start."""
         self.waiting[stored.call_id] = stored
         if self._closing:
             return
         try:
             await self._resume(stored, self.next_id().replace("-", ""))
         except SessionHeldError:
-            del self.waiting[stored.call_id]  # it continues at another node
+            del self.waiting[stored.call_id]  # another node continues it
         except CallError as error:
             _log.warning("paused call cannot continue", call=stored.call_id, tool=stored.tool, reason=error_text(error))
 
     def argument_problem(self, stored: StoredDetachedCall, tool_name: str, arguments: dict[str, Json]) -> str | None:
-        """Why arguments do not fit a tool of the call's toolset; None if they fit, or if there is no such tool now.
+        """The reason why arguments do not fit a tool of the call's toolset; None if they fit, or if the tool does not
+        exist now.
 
-        Whether the call may use the tool (``ChildOptions.within``) is decided when it makes the child call: narrowing
-        a toolset removes tools, and does not change their arguments.
+        Whether the call may use the tool (``ChildOptions.within``) is decided when it makes the child call, because
+        narrowing a toolset removes tools but does not change their arguments.
         """
         try:
             tool = self._catalog().find_tool(stored.session.toolset, tool_name)
@@ -353,11 +354,11 @@ class DetachedCalls:
     def _task_done(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)
         if not task.cancelled():
-            task.exception()  # retrieved, so that asyncio does not log it if the caller is cancelled
+            task.exception()  # retrieve the exception, so that asyncio does not log it if the caller is cancelled
 
 
 def _is_limited(call: RunningCall) -> bool:
-    """Whether a call around this one limits it: an agent, or one that chose its tools or limits its spending."""
+    """Whether one of its parents limits this call: an agent, or a call that chose its tools or limits its spending."""
     outer, scope = call.parent, call.parent_scope
     if outer is None or scope is None:
         return False

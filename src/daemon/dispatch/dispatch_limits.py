@@ -16,7 +16,9 @@ class DispatchLimits:
     max_depth: int
     """Nesting depth of orchestration calls; a client's call has depth 1."""
     max_agent_depth: int
-    """Agents that call each other; a client's agent has depth 1. They do not count as orchestration calls."""
+    """The nesting depth of agents that call each other; a client's agent has depth 1. Agents do not count as
+    orchestration calls.
+    """
     max_children: int
     """Child calls of one call; a detached call has no such limit."""
     max_detached: int
@@ -24,7 +26,7 @@ class DispatchLimits:
     max_paused: int
     """Paused calls of one principal at a time."""
     agents_keep_days: int
-    """How long after its first pause a run may stay unfinished."""
+    """How long a run may stay unfinished after its first pause."""
     default_timeout_s: float
     max_timeout_s: float
     question_timeout_s: float

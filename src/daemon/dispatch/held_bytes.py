@@ -10,8 +10,9 @@ from typing import Final, NamedTuple
 from .running_call import Session
 
 UNCOUNTED_BYTES: Final = 4096
-"""Smaller requests and answers are not counted, because counting is a part of every call's cost. Their number is
-limited: a session has at most ``max_accepted_per_session`` calls."""
+"""Smaller requests and answers are not counted, because counting costs time in every call. Their number is limited
+anyway: a session has at most ``max_accepted_per_session`` calls.
+"""
 
 
 class ByteLimits(NamedTuple):
@@ -37,7 +38,7 @@ class HeldBytes:
         return f"<HeldBytes {self.total}/{self._limits().daemon}>"
 
     def exceeded(self, session: Session, size: int) -> str | None:
-        """Whose limit ``size`` more bytes would exceed, in words; None if they fit."""
+        """Whose limit ``size`` more bytes would exceed, as a text for the error; None if they fit."""
         limits = self._limits()
         levels = (
             ("this session", self._by_session.get(session.id, 0), limits.session),

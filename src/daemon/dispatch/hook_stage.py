@@ -15,8 +15,8 @@ from .running_call import RunningCall
 
 
 class HookStage:
-    """The hooks, for dispatch. They are not asked about an agent's own calls, such as model turns, but about the tools
-    that it calls.
+    """The hooks, for dispatch. They are asked about the tools that an agent calls, but not about the agent's internal
+    calls, such as model turns.
     """
 
     def __init__(self, hooks: CallHooks, catalog: Callable[[], ToolCatalog], clock: Callable[[], float]) -> None:
@@ -27,7 +27,7 @@ class HookStage:
     async def result(self, call: RunningCall, run: Callable[[RunningCall], Awaitable[ToolResult]]) -> ToolResult:
         """The result of a call that ``run`` runs, if the hooks allow it. Never raises.
 
-        Hooks see no result that they have seen before: that of an earlier call with the same request id.
+        Hooks are not asked again about the stored result of an earlier call with the same request id.
         """
         try:
             await self._before(call)
@@ -57,8 +57,8 @@ class HookStage:
             call.arguments = bound.values if isinstance(bound, AdaptedValues) else bound
 
     async def _after(self, call: RunningCall, result: ToolResult) -> ToolResult:
-        """The result of a call after the hooks have seen it. That of a call whose tool did not start, and that failed,
-        has only the daemon's own words, and is returned as it is.
+        """The result of a call after the hooks have seen it. If the call failed and its tool did not start, the result
+        has only text of the daemon, and is returned unchanged.
 
         Raises:
             CallError: it is withheld.
@@ -75,7 +75,7 @@ class HookStage:
         return changed_result
 
     async def _bind(self, call: RunningCall, arguments: dict[str, Json]) -> BoundArguments:
-        """As for the arguments of a caller.
+        """Bind changed arguments like those of a caller.
 
         Raises:
             CallError: they are invalid.

@@ -1,4 +1,4 @@
-"""How deeply calls are nested: orchestration calls and agents are counted apart. Pure."""
+"""How deeply calls are nested. Orchestration calls and agents are counted separately. Pure."""
 
 from typing import Final, NamedTuple
 
@@ -11,14 +11,14 @@ many roles (``agent_definition.MAX_ROLES``), of which each may delegate to the n
 
 
 class Nesting(NamedTuple):
-    """Where a call stands below its client's call, which it includes."""
+    """The orchestration calls and agents from the client's call to this one, both included."""
 
     orchestrations: int = 0
-    """Orchestration calls that are neither agents nor parts of one."""
+    """The number of orchestration calls that are neither agents nor parts of one."""
     agents: tuple[str, ...] = ()
     """The agents that called each other, the outermost first."""
     parts: int = 0
-    """Hidden orchestration calls of the innermost agent."""
+    """The number of hidden orchestration calls of the innermost agent."""
 
     def below(self, tool: Tool, *, hidden: bool) -> "Nesting":
         """The nesting of a child of this call; ``hidden``: its tool is in no catalog."""

@@ -1,7 +1,7 @@
-"""Tokens that name the node which knows what they stand for: an open question, a parked call, a client's stream.
+"""Tokens for an open question, a parked call or a client's stream, with the name of the node that has it in memory.
 
-Behind a balancer each request of a client may reach another node. What one node has in memory only, the others find by
-the name in its token, and relay the request there. In a daemon that is alone tokens name nothing.
+Behind a balancer, each request of a client may reach another node. By the name in a token, that node finds the node to
+which it has to relay the request. A daemon without other nodes puts no name into its tokens.
 """
 
 import hashlib
@@ -11,7 +11,7 @@ from typing import Final
 from ...store import NodeRow, SessionHeldError
 
 _END: Final = "~"
-"""A character that neither names of nodes nor random tokens have."""
+"""A character that is neither in names of nodes nor in random tokens."""
 MARK_CHARS: Final = 8
 
 
@@ -27,19 +27,21 @@ def node_of_token(token: str) -> str:
 
 
 def node_mark(node: str) -> str:
-    """Eight hexadecimal digits that stand for the name of a node where it would be too long; empty for no node."""
+    """Eight hexadecimal digits that stand for the name of a node where the name would be too long; empty without a
+    node.
+    """
     return hashlib.blake2b(node.encode(), digest_size=MARK_CHARS // 2).hexdigest() if node else ""
 
 
 class NodeTokens:
-    """The tokens of this node, and where those of others lead."""
+    """Makes the tokens of this node, and recognizes those of other nodes."""
 
     def __init__(self) -> None:
         self._node = ""
         self._peers: Callable[[], Sequence[NodeRow]] = lambda: ()
 
     def join(self, node: str, peers: Callable[[], Sequence[NodeRow]]) -> None:
-        """This daemon is a node of a cluster. ``peers`` returns the other nodes that are not dead."""
+        """Sets this daemon's name in its cluster. ``peers`` returns the other live nodes."""
         self._node, self._peers = node, peers
 
     @property
@@ -52,10 +54,11 @@ class NodeTokens:
         return named_token(self._node, token)
 
     def require_here(self, token: object) -> None:
-        """Returns if a token is of this node, of no node, or of one that has gone.
+        """Checks that no other live node has what a token stands for: the token names this node, no node, or a dead
+                node.
 
         Raises:
-            SessionHeldError: another node knows what it stands for.
+                    SessionHeldError: another node has what it stands for.
         """
         node = node_of_token(token) if isinstance(token, str) else ""
         if node not in {"", self._node}:

@@ -77,7 +77,9 @@ class OrchestrationCallContext(CallContext):
         return decisions.get(f"{prefix}{request_id}")
 
     def _decisions(self) -> tuple[str, Mapping[str, InputDecision]]:
-        """The prefix of its requests' ids: the names of the calls around it; and the decisions of the root."""
+        """The prefix of the ids of its requests, which consists of the names of its parents; and the decisions of the
+        root call.
+        """
         call, prefix = self._call, ""
         while call.parent is not None:
             prefix = f"{call.key}/{prefix}"

@@ -58,14 +58,14 @@ class PausePort(Protocol):
     async def decide(
         self, stored: StoredDetachedCall, decisions: Sequence[tuple[str, InputDecision]], by: RunningCall | None
     ) -> None:
-        """Persists decisions on open requests, each with an audit row. ``by``: the call that made them; None: they
-        expired, or the credential was given.
+        """Persists decisions on open requests, each with an audit row. ``by`` is the call that made them; None if the
+        requests expired or the credential was given.
         """
         ...
 
     async def adopt(self, call_id: str) -> bool:
-        """Makes this process the one that continues a call whose requests are decided. Returns False if another node of
-        the cluster was faster.
+        """Assigns a call whose requests are decided to this process, which then continues it. Returns False if another
+        node of the cluster was faster.
         """
         ...
 

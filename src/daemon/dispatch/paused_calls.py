@@ -91,8 +91,8 @@ class PausedCalls:
     async def decide(
         self, principal: Principal, call_id: str, decisions: Sequence[tuple[str, InputDecision]], by: RunningCall
     ) -> list[str]:
-        """Take decisions on a paused call's requests, all or none; after the last one the call runs again. Returns the
-        ids of the requests that are still open. A decision that was made before is not made again.
+        """Take decisions on a paused call's requests, all or none; after the last one, the call runs again. Returns the
+        ids of the requests that are still open. A repeated decision has no effect.
 
         Raises:
             NotFoundError: the principal has no such call.
@@ -144,7 +144,7 @@ class PausedCalls:
         return await self._pauses.find(call_id, principal)
 
     def credentials_changed(self) -> None:
-        """Credentials were given: the calls that wait for them resume soon."""
+        """Reports that credentials were given, so that the calls that wait for them resume soon."""
         self._changed.set()
 
     async def expire(self) -> None:
@@ -201,7 +201,7 @@ class PausedCalls:
                 await self._pauses.pause(entry)
                 self._detached.unload(call.session)
             else:
-                # It gets its full time again: the client's timeout was for the answer.
+                # It gets its full timeout again, because the client's timeout was for the answer.
                 default_s = call.tool.timeout_s or limits.default_timeout_s
                 timeout_s = max(MIN_RESUMED_S, default_s, call.deadline - call.started)
                 successor = self._detached.successor(call, timeout_s)
@@ -232,7 +232,7 @@ class PausedCalls:
         await self._continue(stored)
 
     async def _provide_credentials(self) -> None:
-        """Look for the credentials that calls wait for: a user, or another program, may have stored them."""
+        """Check whether the credentials that calls wait for have been stored, by a user or another program."""
         known: dict[tuple[str, CredentialField], bool] = {}
         for stored in await self._pauses.waiting_for_credentials():
             provided: list[str] = []
@@ -285,8 +285,8 @@ def new_decisions(
     decisions: Sequence[tuple[str, InputDecision]],
     fits: Callable[[InputRequest, InputDecision], str | None],
 ) -> list[tuple[str, InputDecision]]:
-    """The decisions that have not been made yet. ``made``: the hashes of earlier decisions. ``fits`` says why changed
-    arguments do not fit the tool.
+    """The decisions that have not been made yet. ``made`` has the hashes of earlier decisions. ``fits`` returns the
+    reason why changed arguments do not fit the tool.
 
     Raises:
         InvalidArgumentsError: a request does not exist, or has another decision, or the decision does not fit it.

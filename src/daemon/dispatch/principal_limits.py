@@ -20,16 +20,18 @@ class PrincipalLimit(NamedTuple):
 
 
 class RunningShares(Protocol):
-    """What this node may use of the calls of a principal that may run at once on all nodes."""
+    """This node's shares of the calls that principals may run at once on all nodes."""
 
     def divide(self, principal: str, permits: Permits, max_running: int | None) -> None:
-        """Resize ``permits`` from now on, so that those of all nodes are at most ``max_running``; None: no longer."""
+        """From now on, resize ``permits`` so that the permits of all nodes together are at most ``max_running``; None
+        ends this.
+        """
         ...
 
 
 class PrincipalLimits:
-    """The limits of all principals that have any. Only for the event loop's thread. ``shared`` and ``shares``: of all
-    nodes of a cluster together.
+    """The limits of all principals that have any. Only for the event loop's thread. ``shared`` and ``shares`` are
+    limits of all nodes of a cluster together.
     """
 
     def __init__(
@@ -52,10 +54,10 @@ class PrincipalLimits:
         return f"<PrincipalLimits of {', '.join(sorted({*self._permits, *self._budgets})) or 'no principal'}>"
 
     def apply(self, limits: Iterable[PrincipalLimit]) -> None:
-        """Replace all limits. Amounts spent and running calls still count."""
+        """Replace all limits. Spent amounts and running calls still count."""
         limits = tuple(limits)
         for name in self._permits.keys() - {limit.principal for limit in limits if limit.max_running is not None}:
-            permits = self._permits.pop(name)  # open sessions keep theirs
+            permits = self._permits.pop(name)  # open sessions keep their permits
             if self._shares is not None:
                 self._shares.divide(name, permits, None)
         for budget in self._budgets.values():

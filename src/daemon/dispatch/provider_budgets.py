@@ -13,16 +13,16 @@ class ProviderBudgets:
         self._budgets: dict[str, Budget] = {}
 
     def apply(self, amounts: Mapping[str, Mapping[str, float]]) -> None:
-        """Replaces the amounts by provider. What is spent still counts."""
+        """Replaces the amounts by provider. Spent amounts still count."""
         for name in self._budgets.keys() | amounts.keys():
             self._budget(name).amounts = amounts.get(name, {})
 
     def restore(self, provider: str, day: str, spent: Mapping[str, float]) -> None:
-        """Counts what an earlier process spent at a provider on this day."""
+        """Counts the amount that an earlier process spent at a provider on this day."""
         self._budget(provider).restore(day, spent)
 
     def of(self, provider: str) -> tuple[Budget, ...]:
-        """Returns the provider's budget, if it has one or had one."""
+        """Returns the budget of a provider that has one, or had one earlier."""
         budget = self._budgets.get(provider)
         return () if budget is None else (budget,)
 

@@ -16,7 +16,7 @@ from .vendor_admission import VendorAdmission
 T = TypeVar("T")
 
 _MIN_ATTEMPT_S = 0.005
-"""With less time left no attempt is made: it could only time out."""
+"""With less remaining time, no attempt is made, because it could only time out."""
 
 
 class ProviderLimiter:
@@ -61,7 +61,8 @@ class ProviderLimiter:
     ) -> T:
         """Ask the provider once; ``deadline`` is a time of the loop's clock. While the request waits for the provider's
         permit, the call's own ``permit`` is released, so that calls of one vendor do not delay others. Once the call
-        has ``ended``, nothing is sent. ``admission``: what all nodes have to permit, after this daemon's own permit.
+        has ``ended``, nothing is sent. ``admission`` is taken after this daemon's permit, if several nodes share
+        limits.
 
         Raises:
             CallError: as raised by ``operation``; ServiceUnavailableError at once while the circuit breaker is open.
@@ -81,8 +82,8 @@ class ProviderLimiter:
                 await admission.tried.wait()
             if granted.is_set() or not permit.held:
                 return await self._wait(work, granted, requested_at, meter)
-            # Released until the answer is there: a call that waited for a run permit while it held the provider's
-            # would leave the provider idle.
+            # Released until the answer has arrived: a call that held the provider's permit while it waited for a run
+            # permit # would leave the provider idle.
             async with permit.paused():
                 return await self._wait(work, granted, requested_at, meter)
         except asyncio.CancelledError:
@@ -91,7 +92,7 @@ class ProviderLimiter:
             raise
 
     async def _wait(self, work: asyncio.Task[T], granted: asyncio.Event, requested_at: float, meter: UsageMeter) -> T:
-        """The task's result. Meters the time in the queue and at the provider, however it ends."""
+        """The task's result. Measures the time in the queue and at the provider, however the task ends."""
         started: float | None = None
         try:
             await granted.wait()
@@ -106,7 +107,7 @@ class ProviderLimiter:
     async def close(self, timeout_s: float) -> None:
         """Cancel running requests, wait for them at most ``timeout_s`` seconds, and close the provider."""
         for work in self._tasks:
-            if not work.cancelling():  # cancelled before, and waiting for its thread
+            if not work.cancelling():  # it was cancelled earlier, and waits for its thread
                 work.cancel()
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=timeout_s)
@@ -125,7 +126,7 @@ class ProviderLimiter:
         try:
             async with place, admission or nullcontext():
                 granted.set()
-                if ended():  # in this turn of the loop; its task has not cancelled this one yet
+                if ended():  # in this iteration of the loop; its task has not cancelled this one yet
                     raise asyncio.CancelledError
                 return await self._ask(operation, deadline, meter)
         finally:
@@ -185,6 +186,6 @@ class ProviderLimiter:
     def _done(self, work: asyncio.Task[Any]) -> None:
         self._tasks.discard(work)
         if not work.cancelled():
-            # Retrieved here, so that asyncio does not log it: a caller that ends in the turn of the loop in which the
-            # work fails never asks for it.
+            # Retrieved here, so that asyncio does not log it: a caller that ends in the same iteration of the loop in
+            # which # the work fails never retrieves it.
             work.exception()

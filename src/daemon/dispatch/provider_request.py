@@ -1,4 +1,4 @@
-"""One request to a model: whether it was sent, and what of a completion has been streamed."""
+"""One request to a model: whether it was sent, and which part of a completion has been streamed."""
 
 from functools import partial
 
@@ -23,7 +23,7 @@ class ProviderRequest:
 
     @property
     def received(self) -> str:
-        """What has streamed so far: text, reasoning and tool calls."""
+        """The characters streamed so far: text, reasoning and tool calls."""
         return "".join(self._pieces)
 
     async def __call__(self, *, timeout_s: float) -> Completion:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _KEY: Final = "calls"
 _ROUNDING: Final = 1e-6
-"""In tokens: the rounding error of summed intervals."""
+"""The rounding error of summed intervals, in tokens."""
 _LEAST_SLEEP_S: Final = 0.001
 """The resolution of the loop's timers; a shorter sleep could end too early."""
 
@@ -38,8 +38,8 @@ class SourceRate(Protocol):
 class RateLimits:
     """The token buckets of all sources with a rate limit. ``rate_of`` returns a source's current rate, or None.
 
-    ``shared``: all nodes have one bucket together. Then a call that has to wait has reserved its slot, and if it is
-    given up, the slot is lost.
+    With ``shared``, all nodes have one bucket together. A call that has to wait has then reserved its slot; if the call
+    ends while it waits, the slot stays used.
     """
 
     def __init__(self, rate_of: Callable[[str], SourceRate | None], shared: SharedLimitsPort | None = None) -> None:
@@ -87,7 +87,7 @@ class RateLimits:
 async def _reserve(
     shared: SharedLimitsPort, source: str, principal: Principal, rate: SourceRate, deadline: float
 ) -> None:
-    """Reserves the next slot at all nodes, and waits for it."""
+    """Reserves the next slot of all nodes, and waits for it."""
     interval_s, left_s = 60.0 / rate.per_minute, max(0.0, deadline - time.monotonic())
     try:
         slot = await shared.reserve_slot(
@@ -112,7 +112,7 @@ async def _shared_state(
             source, principal.name, interval_s=60.0 / rate.per_minute, burst=rate.burst, max_wait_s=-1.0
         )
     except StoreError:
-        return None  # the call itself says why it cannot be made
+        return None  # the call itself fails with the reason
     return rate_state(rate, slot.full_in_s, 0)
 
 
@@ -150,7 +150,7 @@ class _Bucket:
         return full_in_s, self._waiting
 
     async def _opened(self) -> "Throttled":
-        async with self._opening:  # one limiter for all callers: each would have its own tokens
+        async with self._opening:  # one limiter for all callers, because each limiter has its own tokens
             if self._limiter is None:
                 # Imported in a thread, since it takes 0.1 s, and only if a source has a rate.
                 self._limiter = await asyncio.to_thread(_limiter, self.rate)

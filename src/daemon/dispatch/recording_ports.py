@@ -27,7 +27,7 @@ class RecorderPort(Protocol):
         summary: str | None,
         parent: RunningCall | None = None,
     ) -> None:
-        """``summary``: the error in words without the call's content. ``parent``: the call that made the request."""
+        """``summary`` describes the error without the call's content. ``parent`` is the call that made the request."""
         ...
 
 
@@ -100,7 +100,7 @@ class JournalPort(Protocol):
         ...
 
     async def earlier_child(self, call: RunningCall) -> StoredCall | None:
-        """Returns what an earlier run stored of a child call that is about to run."""
+        """Returns what an earlier run stored about a child call that is about to run."""
         ...
 
     async def children_of_run(self, run: str, principal: Principal) -> Mapping[str, tuple[str, bytes]]:

@@ -1,6 +1,6 @@
-"""A journalled child call that was refused, such as one of an unknown tool: its refusal is its result.
+"""A journalled child call that was refused, such as a call of an unknown tool. The refusal is its result.
 
-Its parent acts on the refusal, so a resumed run gets it again, even if the call could be made by then.
+Its parent acts on the refusal, so a resumed run gets the same refusal, even if the call could be made by then.
 """
 
 import time
@@ -20,7 +20,7 @@ class _Unbound(Arguments):
 def refused_child(
     call_id: str, request: ToolCall, error: CallError, port: CallPort, permits: Permits, parent: RunningCall
 ) -> RunningCall:
-    """A child that only fails with this error, and is journalled."""
+    """Makes a journalled child that only fails with this error."""
 
     async def refuse(_arguments: _Unbound, _context: ToolContext) -> None:
         raise error

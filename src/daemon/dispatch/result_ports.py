@@ -8,7 +8,7 @@ from .running_call import DisconnectedPort, RunningCall
 
 
 class AbsentResultPort(DisconnectedPort):
-    """The port of calls whose caller is absent: the encoded result stays cached for a repeat of the call."""
+    """The port of calls whose caller is gone: the encoded result stays cached for a repeat of the call."""
 
     def render(self, _call: RunningCall, result: ToolResult) -> bytes:
         return encode_result(result)
@@ -19,7 +19,7 @@ class AwaitedResultPort(AbsentResultPort):
 
     def __init__(self) -> None:
         self.answer: asyncio.Future[ToolResult] = asyncio.get_running_loop().create_future()
-        """The result, also that of a call that failed."""
+        """The result, even if the call failed."""
         self.shared = False
         """Whether another request gets the same answer."""
         self._result: ToolResult | None = None
@@ -52,8 +52,9 @@ class DetachedPort(DisconnectedPort):
         self.on_chunk: Callable[[str, str], None] | None = None
         """Called with the id of a detached call and a piece of its answer, if its session streams."""
         self.on_resume: Callable[[str], Awaitable[None]] | None = None
-        """Called with the id of a detached call before it runs again, maybe for the first time in this process. If this
-        raises a ``CallError``, the call is not resumed."""
+        """Called with the id of a detached call before it runs again, possibly for the first time in this process. If
+        it raises a ``CallError``, the call is not resumed.
+        """
 
     def render(self, _call: RunningCall, result: ToolResult) -> bytes:
         return encode_result(result)

@@ -34,7 +34,7 @@ async def fit_answer(
     """The answer and result to send instead of an answer that is too large: the handle of the retained result.
 
     ``exceeded`` says whose limit for unread or cached answers this one would exceed. If the result cannot be retained,
-    the answer itself if it fits into a frame of ``max_bytes`` and exceeds no such limit, else an error.
+    returns the answer itself if it fits into a frame of ``max_bytes`` and exceeds no such limit, else an error.
     """
     size = len(answer)
     try:

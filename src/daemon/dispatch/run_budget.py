@@ -1,4 +1,5 @@
-"""What one run may spend at vendors: money and tokens of a call and all its descendants, checked before each request.
+"""Limits what one run spends at vendors: money and tokens of a call and all its descendants, checked before each
+request.
 
 The decisions are pure functions; ``RunBudget`` counts.
 """
@@ -22,9 +23,9 @@ class RunLimits(NamedTuple):
     """What a run may spend."""
 
     owner: str
-    """Whose run it is, for errors: an agent's name."""
+    """The owner of the run, for errors: an agent's name."""
     amounts: Mapping[str, float]
-    """Money by currency. If there is any, models without a price in these currencies are refused."""
+    """Money by currency. If it is not empty, models without a price in these currencies are refused."""
     max_tokens: int | None
     """Tokens of prompts and answers together."""
 
@@ -57,8 +58,8 @@ def price_refusal(limits: RunLimits, model: Model) -> ServiceUnavailableError | 
 def run_refusal(
     limits: RunLimits, spent: Spent, reserved: Spent, expected: Usage | None, cost: Cost | None
 ) -> RateLimitedError | None:
-    """The refusal of a vendor request, else None. ``expected`` and ``cost`` are its estimates; None: a request without
-    tokens, which is refused only if nothing is left.
+    """The refusal of a vendor request, else None. ``expected`` and ``cost`` are its estimates. None stands for a
+    request without tokens, which is refused only if the budget is exhausted.
     """
     for currency, amount in limits.amounts.items():
         used, held = spent.amounts.get(currency, 0.0), reserved.amounts.get(currency, 0.0)
@@ -98,9 +99,8 @@ def _refused(limits: RunLimits, spent: Spent, limit: str, used: str, wanted: str
 class RunBudget:
     """The spending of one call and its descendants. Implements ``tools.RunSpending``. Only for the event loop's thread.
 
-    A request must fit into the budget of its run and of all runs around it, ``outer``: an inner run
-    cannot spend more than an outer run has left. Simulated requests count at their list price, so that a limit can be
-    tried.
+    A request must fit into the budget of its run and of all outer runs, so an inner run cannot spend more than an outer
+    run has left. Simulated requests count at their list price, so that a limit can be tested.
     """
 
     def __init__(self, limits: RunLimits, outer: "RunBudget | None", daily: Budget | None = None) -> None:
@@ -194,7 +194,7 @@ class RunBudget:
             run._count(usage, list_cost)
 
     def restore(self, earlier: Iterable[tuple[ModelUsage, Cost | None]]) -> None:
-        """Count what this run spent before it was resumed; the runs around it count theirs."""
+        """Count what this run spent before it was resumed; outer runs count their own spending."""
         for usage, list_cost in earlier:
             self._count(usage, list_cost)
 

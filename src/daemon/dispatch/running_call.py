@@ -40,7 +40,7 @@ from .nesting import Nesting
 from .run_budget import RunBudget
 from .usage_meter import UsageMeter
 
-# Attributes of enums cost a Python call each on Python 3.11; these are used several times per call.
+# On Python 3.11, each attribute access of an enum costs a Python call; these are used several times per call.
 _RUNNING: Final = CallPhase.RUNNING
 _ENDING: Final = CallPhase.ENDING
 _ANSWERED: Final = CallPhase.ANSWERED
@@ -71,11 +71,13 @@ class Session(SessionState["CallPort"]):
     journalled: bool = False
     """At least one of its calls was written to the journal."""
     result_text: ResultText | None = None
-    """The form of conversational answers that its client requested."""
+    """The form of conversational answers that its client has requested."""
     former: bool = False
-    """Its client is one of an earlier server: a call used such an argument name, or the connection shows it."""
+    """Whether its client was written for an earlier server: a call used a former argument name, or the connection shows
+    it.
+    """
     noticed: set[str] = field(default_factory=set)
-    """Notices about arguments that answers of this session already had in their text."""
+    """Notices about arguments that were already in the text of an answer of this session."""
     stored: set[str] = field(default_factory=set)
     """Keys of calls that were not journalled but whose answers may be in the database."""
 
@@ -136,13 +138,15 @@ class RunningCall(msgspec.Struct, eq=False, kw_only=True):
     arguments: BaseModel | dict[str, Any]
     """As ``ToolCatalog.bind`` returned them."""
     current_arguments: dict[str, Json] | None = None
-    """The arguments in the form that the tool got, if it is not that of the request: adapted, or changed by a hook."""
+    """The arguments as the tool got them, if they differ from those of the request because they were adapted or changed
+    by a hook.
+    """
     changed_by: str | None = None
     """The hook that changed the arguments."""
     result_changed_by: str | None = None
     """The hook that changed the result."""
     result_checked: bool = False
-    """A hook is asked about its result, so nothing of it is sent before."""
+    """Whether a hook is asked about its result, so that no part of it is sent before that."""
     mask: ValueMask | None = None
     """Hides the values of bound arguments, and of credentials that the tool was given."""
     argument_notices: tuple[str, ...] = ()
@@ -155,18 +159,21 @@ class RunningCall(msgspec.Struct, eq=False, kw_only=True):
     within: frozenset[str] | None = None
     """The names of the tools that it may find and call, of those of its toolset; None: all of them."""
     run_budget: RunBudget | None = None
-    """What it, or the call around it, may spend."""
+    """The spending limit of this call or of a parent."""
     counts_at_nodes: bool = False
-    """It has to be counted for quotas, where all nodes count together."""
+    """Whether it has to be counted for quotas that all nodes share."""
     journalled: bool = False
-    """Its parent wants it in the journal even if its tool is local."""
+    """Whether its parent wants it in the journal even if its tool is local."""
     on_chunk: Callable[[str], None] | None = None
     """Gets what a child streams."""
     detached: bool = False
-    """It runs independently of the call that created it. Its start was written to the journal when it was created,
-    before it entered the call path."""
+    """Whether it runs independently of the call that created it. Its start was then written to the journal when it was
+    created, before it entered the call path.
+    """
     paused: CallPausedError | None = None
-    """What it waits for, if its tool has paused it: its parent pauses as well, or it is a detached call."""
+    """The requests that it waits for, if its tool has paused it. It is a detached call, or its parent pauses as
+    well.
+    """
     continued_by: str | None = None
     """The id of the paused call that continues its run."""
     creator: str | None = None
@@ -182,17 +189,19 @@ class RunningCall(msgspec.Struct, eq=False, kw_only=True):
     """Set together with ``end_reason``; a monotonic time."""
     journal_record: JournalRecord = JournalRecord.NONE
     previous_answer: PreviousAnswer | None = None
-    """If this call replays the answer of an earlier call with the same request id: that answer."""
+    """The answer of an earlier call with the same request id, if this call replays it."""
     error_summary: str | None = None
-    """If it ends with an error: a description for the audit that contains nothing of the call's content."""
+    """A description of its error for the audit, which contains nothing of the call's content."""
     last_sent_at: float = 0.0
     """When progress, a chunk or a heartbeat was last sent to its caller."""
     long_result: bool = False
-    """Its result is encoded outside of the event loop."""
+    """Whether its result is encoded outside of the event loop."""
     cache_key: bytes | None = None
-    """Where its result is kept (``CallCache``); None if it is not."""
+    """The key of its cached result (``CallCache``); None if the result is not cached."""
     asked_client: bool = False
-    """Its tool has asked the client, or what the client answers, so its result is for this call alone."""
+    """Whether its tool has asked the client, or which questions the client answers. Then its result is valid only for
+    this call.
+    """
     shaping: dict[str, Json] | None = None
     """How its tool shaped a result."""
     response: ApiResponse | None = None
@@ -270,8 +279,8 @@ class RunningCall(msgspec.Struct, eq=False, kw_only=True):
 
     @property
     def ends_with_connection(self) -> bool:
-        """As the caller requested. By default only read-only calls of sessions that cannot be resumed end with the
-        connection.
+        """Whether it ends with the connection: as the caller requested, or by default if it is read-only and its
+        session cannot be resumed.
         """
         if self.request.on_disconnect is None:
             return not self.session.resumable and self.tool.annotations.read_only_hint
@@ -289,7 +298,7 @@ class RunningCall(msgspec.Struct, eq=False, kw_only=True):
         """
         if self.answered:
             return False
-        if self.result_checked:  # what a tool says on the way may be part of its result
+        if self.result_checked:  # a progress message may contain a part of the result
             progress = msgspec.structs.replace(progress, message=f"{self.tool.name}: running")
         self.last_progress, self.last_progress_at = progress, now
         sent = self.port.progress(self, progress)
@@ -306,7 +315,7 @@ class RunningCall(msgspec.Struct, eq=False, kw_only=True):
 
 
 class CallPort(Protocol):
-    """The way back to the caller, implemented by transports: it sends frames and decides nothing."""
+    """Carries answers and reports to the caller. Transports implement it; it sends frames and decides nothing."""
 
     def render(self, call: RunningCall, result: ToolResult) -> bytes:
         """The answer in the transport's format.
@@ -317,8 +326,8 @@ class CallPort(Protocol):
         ...
 
     def deliver(self, call: RunningCall, answer: bytes) -> Awaitable[None] | None:
-        """Send the answer after all pending chunks, at once, or else until what it returns is done. Does nothing if the
-        caller has disconnected.
+        """Send the answer after all pending chunks: at once, or by the time the returned awaitable is done. Does
+        nothing if the caller has disconnected.
         """
         ...
 
@@ -338,11 +347,11 @@ class CallPort(Protocol):
         ...
 
     def question(self, call: RunningCall, entry: OpenQuestion) -> None:
-        """Ask the caller, who has declared to answer such questions; may ask again. Never blocks."""
+        """Ask the caller, who has declared that it answers such questions; may ask again. Never blocks."""
         ...
 
     def question_closed(self, call: RunningCall, entry: OpenQuestion) -> None:
-        """Report that a question needs no answer any longer, without one. Never blocks."""
+        """Report that a question without an answer does not need one any longer. Never blocks."""
         ...
 
     def heartbeat(self, calls: Sequence[RunningCall], now: float) -> None:

@@ -1,4 +1,4 @@
-"""What tools report and stream, as JSON can express it. Pure."""
+"""Converts what tools report and stream to values that JSON can express. Pure."""
 
 import math
 

@@ -36,7 +36,7 @@ _SEEN_INTERVAL_S: Final = 3600.0
 """How often the database is updated with the sessions in use; it retains them for days."""
 
 _LAST_WRITE_S: Final = 1.0
-"""How long a slow disk can delay the daemon's end."""
+"""How long a slow disk can delay the end of the daemon."""
 
 
 class SessionManager:
@@ -116,7 +116,9 @@ class SessionManager:
         self._journal.session_opened(session)
 
     def became_former(self, session: Session) -> None:
-        """A call of the session used an argument name of an earlier server: stored, so that a restart keeps it."""
+        """Stores that a call of the session used an argument name of an earlier server, so that this survives a
+        restart.
+        """
         if session.resumable:
             self._journal.session_opened(session)
 
@@ -236,7 +238,7 @@ class SessionManager:
             await asyncio.sleep(min(_UNLOAD_INTERVAL_S, self._limits().progress_window_s / 4))
             now = time.monotonic()
             idle = self._sessions.idle(now, self._limits().progress_window_s)
-            # While writes fail, even the ends of journalled calls may be in memory alone.
+            # While writes fail, even the ends of journalled calls may be only in memory.
             if idle and await self._persist_unjournalled(idle) and self._journal.writable:
                 unloaded = [s for s in self._sessions.idle(now, self._limits().progress_window_s) if s in idle]
                 for session in unloaded:
@@ -263,7 +265,7 @@ class SessionManager:
             for pending in session.calls.retained(now)
             if not pending.journalled
         ]
-        for session, pending in results:  # before the write: a new call may use a key meanwhile
+        for session, pending in results:  # before the write, because a new call may use a key while it runs
             session.stored.add(pending.key)
         return not results or await self._journal.persist_local_results(results)
 

@@ -1,4 +1,4 @@
-"""Child calls of calls whose tools are not orchestration tools: what a tool needs another call for, such as a model."""
+"""Child calls of tools that are not orchestration tools, such as a request to a model."""
 
 from collections.abc import Mapping
 
@@ -18,7 +18,9 @@ async def call_beside(
     name: str,
     daily: Mapping[str, float],
 ) -> ToolResult:
-    """Implements ``LookupContext.call_hidden``. The call holds no permit meanwhile, since its child needs one."""
+    """Implements ``LookupContext.call_hidden``. While its child runs, the call holds no permit, because the child needs
+    one.
+    """
     scope = call.child_scope
     if scope is None:
         scope = call.child_scope = side_scope(call)

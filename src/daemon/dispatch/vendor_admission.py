@@ -1,6 +1,6 @@
-"""The permit and the reservation of one request to a vendor, where several nodes share the limits.
+"""The permit and the reservation of one request to a vendor, if several nodes share the limits.
 
-A daemon that has its limits for itself uses ``ProviderLimiter.permits`` and ``Budget.reserve`` only.
+A daemon that shares no limits uses only ``ProviderLimiter.permits`` and ``Budget.reserve``.
 """
 
 import asyncio
@@ -13,23 +13,24 @@ from .budget import Budget
 
 
 class VendorAdmission(AbstractAsyncContextManager[None], Protocol):
-    """``async with admission:`` waits until the request may be sent, and ends when the vendor has answered.
+    """Entering ``async with admission:`` waits until the request may be sent; the block ends when the vendor has
+    answered.
 
-    Entering raises a ``CallError``: a budget refuses the request, or the database does not answer. The permit is
-    returned once the block has ended and ``close`` was called, because one statement also books the cost.
+    Entering raises a ``CallError`` if a budget refuses the request or the database does not answer. The permit is
+    returned once the block has ended and ``close`` was called, because the same statement books the cost.
     """
 
     asking: bool
-    """Whether it has begun to ask for a permit."""
+    """Whether it has started to ask for a permit."""
     tried: asyncio.Event
     """Set once it has a permit or has to wait for one."""
 
     def spend(self, cost: Cost) -> None:
-        """The request costs this."""
+        """Adds a cost of the request."""
         ...
 
     def close(self) -> None:
-        """No cost will be added."""
+        """Reports that no further cost will be added."""
         ...
 
 
@@ -39,7 +40,7 @@ class VendorAdmissions(Protocol):
     def admission(
         self, provider: str, permits: int, budgets: Sequence[Budget], estimate: Cost | None
     ) -> VendorAdmission:
-        """The admission of one request. ``permits``: how many may run at once. ``estimate``: the cost to reserve; None:
-        it is refused only if a budget is spent.
+        """The admission of one request. ``permits`` is the number of requests that may run at once, ``estimate`` the
+        cost to reserve. With an estimate of None, the request is refused only if a budget is spent.
         """
         ...
