@@ -32,7 +32,7 @@ class KeptAgents:
         self._files = KeptFiles(directory, max_files=MAX_KEPT_AGENTS, max_bytes=3 * MAX_RECORD_BYTES)
 
     def keep(self, agent: RegisteredAgent, settings: RegistrySettings) -> None:
-        """Keep the good definition of an agent; without one, delete what was kept.
+        """Keep the good definition of an agent; if there is none, delete the kept one.
 
         Raises:
             OSError: the disk is full, or the directory cannot be written.

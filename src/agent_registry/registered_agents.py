@@ -1,4 +1,4 @@
-"""What is known of a registry's agents, and which definitions are hosted. Pure."""
+"""What is known about a registry's agents, and which definitions are hosted. Pure."""
 
 import re
 from collections.abc import Collection, Mapping, Sequence
@@ -42,7 +42,7 @@ class Definition:
 
 @dataclass(frozen=True, slots=True)
 class RegisteredAgent:
-    """What is known of one agent."""
+    """What is known about one agent."""
 
     reference: AgentReference
     good: Definition | None = None
@@ -176,7 +176,7 @@ def _completed_role(role: Mapping[str, Any], settings: RegistrySettings) -> dict
 def plan_agents(
     known: Sequence[RegisteredAgent], configured: Mapping[str, Agent], taken: Collection[str]
 ) -> tuple[dict[str, Agent], tuple[RegisteredAgent, ...]]:
-    """The agents to host, and what is then known of the registry's.
+    """The agents to host, and what is then known about the registry's agents.
 
     ``configured`` are the agents of the settings, which go first, and ``taken`` the names of other tools. If the
     latest definition of an agent does not fit the agents before it, the last good one is used instead.
@@ -185,7 +185,7 @@ def plan_agents(
     try:
         check_cycles(hosted)
     except AgentDefinitionError:
-        # Rare, and slow for many agents: after each one, to find out which closes the cycle.
+        # Rare, and slow for many agents: checked after each one, to find out which one closes the cycle.
         return _planned(known, configured, taken, in_steps=True)
     return hosted, planned
 

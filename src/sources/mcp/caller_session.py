@@ -1,7 +1,7 @@
 """Calls of an MCP server with the credential of the caller: each call has a separate session.
 
-The server binds a session to the user who opened it, and may set cookies. So no session or cookie of one
-principal is used for another, and a replaced credential counts from the next call on.
+The server binds a session to the user who opened it, and may set cookies. So sessions and cookies are not shared
+between principals, and a replaced credential is used from the next call on.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ T = TypeVar("T")
 OpenSession = Callable[..., AbstractAsyncContextManager["UpstreamSession"]]
 Report = Callable[[str, float, float | None], float]
 ContentQuestion = Callable[["ContentRequests", float], Awaitable[dict[str, Any]]]
-"""Asks about resources or prompts, within these seconds."""
+"""Sends a request about resources or prompts, with a timeout in seconds."""
 _Use = Callable[["UpstreamSession", float, ValueMask], Awaitable[T]]
 _NO_EVENTS: Final = NoSourceEvents()
 
@@ -47,7 +47,7 @@ class CallerSessions:
         network: CheckedNetwork,
         oauth: Callable[[str], OAuthRequests] | None = None,
     ) -> None:
-        """Callers have credentials (``auth``), or sign in: ``oauth`` returns the requests of a principal."""
+        """Callers have credentials (``auth``) or sign in; ``oauth`` returns the authorized requests of a principal."""
         self._oauth = oauth
         self._source = source
         self._settings = settings
@@ -66,7 +66,7 @@ class CallerSessions:
         *,
         as_task: bool,
     ) -> tuple["UpstreamResult", ValueMask]:
-        """The result of a call of the server's tool, and what hides the credential in it. ``as_task`` as for
+        """The result of a call of the server's tool, and a mask that hides the credential in it. ``as_task`` is as for
         ``UpstreamSession.call``.
 
         Raises:
@@ -90,7 +90,7 @@ class CallerSessions:
         seconds: float,
         questions: CallQuestions,
     ) -> tuple[dict[str, Any], ValueMask]:
-        """The answer to a question about resources or prompts, and what hides the credential in it.
+        """The answer to a request about resources or prompts, and a mask that hides the credential in it.
 
         Raises:
             CallError: there is no answer. No error contains the credential.

@@ -13,14 +13,14 @@ from ..upstream_definition import UpstreamDefinition
 MAX_ENTRIES: Final = 2000
 """Resources, templates or prompts of one server: as many as tools (``upstream_listing.MAX_TOOLS``)."""
 MAX_ENTRY_BYTES: Final = 64 * 1024
-"""The largest entry as JSON: names, descriptions and icons of models' menus."""
+"""The largest entry as JSON, with names, descriptions and icons."""
 MAX_CONTENT_BYTES: Final = 4 * 1024 * 1024
-"""All entries of one kind: 2 KiB for each of the most entries."""
+"""The largest size of all entries of one kind: 2 KiB for each of the most entries."""
 MAX_CONTENT_PAGES: Final = 200
 MAX_URI_CHARS: Final = 4096
 MAX_PROMPT_ARGUMENTS: Final = 64
 MAX_COMPLETIONS: Final = 100
-"""MCP's limit of the values in one completion."""
+"""The most values in one completion, as MCP limits them."""
 
 _TEXTS: Final = ("name", "title", "description")
 _URI: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x20\x7f]*")
@@ -100,7 +100,7 @@ def _cleaned(entry: dict[str, Any], key: str) -> dict[str, Any]:
 
 
 def prompt_definition(entry: Mapping[str, Any]) -> UpstreamDefinition:
-    """Returns a prompt in the form that is pinned: everything that callers choose and fill it in by."""
+    """Returns a prompt in the form that is pinned: everything by which callers choose the prompt and fill it in."""
     arguments = prompt_arguments(entry)
     schema: dict[str, Any] = {
         "type": "object",

@@ -23,7 +23,7 @@ from ...tools import (
 )
 
 _TIMEOUT_S: Final = 600.0
-"""Of a completion; the call of the server ends it earlier."""
+"""The timeout of a completion, which ends earlier if the server's call ends."""
 _STOP_REASONS: Final[Mapping[str, str]] = {"stop": "endTurn", "length": "maxTokens"}
 
 

@@ -126,7 +126,9 @@ class McpSource:
         self._wake.set()
 
     def look_again(self) -> None:
-        """Lists the tools again soon, unless that was done in the last seconds: a client is listing them."""
+        """Called when a client lists tools: lists the server's tools again soon, unless that was done in the last
+        seconds.
+        """
         if self._link.session is not None and time.monotonic() >= self._listed_at + LOOK_AGAIN_S:
             self._wake.set()
 
@@ -136,7 +138,7 @@ class McpSource:
 
     @property
     def quarantined(self) -> tuple[str, ...]:
-        """The server's names of what is quarantined."""
+        """The server's names of quarantined tools and prompts."""
         return tuple(version.name for version in self.waiting)
 
     @property
@@ -272,7 +274,9 @@ class McpSource:
     async def _list_content(
         self, requests: "ContentRequests", session: "UpstreamSession", listener: SourceListener
     ) -> None:
-        """Lists resources and prompts again; a server that fails to keeps its earlier ones, and its tools."""
+        """Lists resources and prompts again; if the server fails to list them, the earlier ones stay, as do its
+        tools.
+        """
         notes = self._content.notes
         try:
             await self._content.update(requests)
@@ -301,7 +305,7 @@ class McpSource:
         """
         if session.ended.is_set():
             self._link.problem = "its program has ended" if self._settings.runs_program else "it closed the connection"
-            await session.wait_idle(_SETTLE_S)  # running calls are about to fail for the same reason
+            await session.wait_idle(_SETTLE_S)  # running calls will fail for the same reason
             raise UpstreamUnavailableError(self._link.problem)
         busy = session.busy
         try:

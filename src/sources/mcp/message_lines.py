@@ -32,7 +32,7 @@ def read_line(line: bytes) -> SessionMessage | None:
 
 
 def _read(line: bytes) -> JSONRPCMessage:
-    try:  # three times as fast, and stricter: rejects NaN
+    try:  # three times as fast as json.loads, and stricter: it rejects NaN
         return jsonrpc_message_adapter.validate_python(_decode(line), by_name=False)
     except (ValueError, RecursionError):
         return jsonrpc_message_adapter.validate_json(replace_lone_surrogates(line), by_name=False)

@@ -1,7 +1,7 @@
 """A server that runs in a container: the command of docker or podman that starts it, and its removal.
 
-The program of the container gets nothing of the machine that the settings do not name: no network, no files, few
-variables, and limited memory, processor time and processes.
+The program in the container gets only what the settings name. By default, it has no network and no files of the
+machine, few variables, and limited memory, processor time and processes.
 """
 
 import asyncio
@@ -17,14 +17,14 @@ from ..source_settings import McpSettings
 from .upstream_failures import UpstreamUnavailableError
 
 PROGRAMS: Final = ("docker", "podman")
-"""The first that is on the PATH is used."""
+"""The programs, of which the first one on the PATH is used."""
 REMOVE_S: Final = 10.0
 """How long the removal of a container may take."""
 _CLIENT_VARIABLES: Final = (
     *("CONTAINER_HOST", "CONTAINER_SSHKEY", "DBUS_SESSION_BUS_ADDRESS", "DOCKER_CERT_PATH", "DOCKER_CONFIG"),
     *("DOCKER_CONTEXT", "DOCKER_HOST", "DOCKER_TLS_VERIFY", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR"),
 )
-"""Variables of the daemon by which docker and podman find their service and their files; the container gets none."""
+"""Variables of the daemon by which docker and podman find their service and files; the container does not get them."""
 
 
 def container_program(path: str | None = None) -> str:

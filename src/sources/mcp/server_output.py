@@ -1,4 +1,4 @@
-"""Limits on what a server sends without being asked: how fast it is read, and how much of it is logged."""
+"""Limits on unrequested output of a server: how fast it is read, and how much of it is logged."""
 
 import time
 from collections.abc import Callable
@@ -9,11 +9,11 @@ import structlog
 from ...protocol.terminal_text import one_line
 
 CHUNKS_PER_S: Final = 1000.0
-"""For standard error, which is read in chunks of ``CHUNK_BYTES``."""
+"""The rate at which standard error is read, in chunks of ``CHUNK_BYTES``."""
 CHUNK_BYTES: Final = 4096
 
 MAX_LOG_LINES: Final = 50
-"""Lines of one source that are logged per ``LOG_WINDOW_S``; further lines are only counted."""
+"""The most lines of one source that are logged per ``LOG_WINDOW_S``; further lines are only counted."""
 LOG_WINDOW_S: Final = 10.0
 MAX_LOG_LINE_CHARS: Final = 500
 

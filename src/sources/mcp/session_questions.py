@@ -30,15 +30,15 @@ from .upstream_questions import CallQuestions
 ResultT = TypeVar("ResultT", bound=BaseModel)
 
 MAX_INPUT_ROUNDS: Final = 10
-"""As in the official SDKs."""
+"""The limit of rounds, as in the official SDKs."""
 MAX_INPUT_REQUESTS: Final = 16
-"""Questions of one round."""
+"""The most questions of one round."""
 
 _NO_CALL: Final = "No call of this client is running, or several are and the request does not name its call."
 
 
 class SessionQuestions:
-    """The calls of a session that can ask."""
+    """The calls of a session during which the server may ask."""
 
     def __init__(self, current: "contextvars.ContextVar[UpstreamExchange | None]") -> None:
         """``current`` is the exchange of the HTTP request on whose stream a message arrives."""

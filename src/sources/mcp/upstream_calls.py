@@ -1,5 +1,5 @@
-"""The calls of one server's tools and questions about its resources and prompts: in the session that all share, or in
-one of the caller.
+"""Calls of one server's tools and requests about its resources and prompts, in the shared session or in a session of
+the caller.
 """
 
 import asyncio
@@ -36,10 +36,10 @@ _PROGRESS_CHARS: Final = 500
 
 @dataclass(slots=True)
 class UpstreamLink:
-    """The session with a server, or why there is none."""
+    """The session with a server, or the reason why there is none."""
 
     session: "UpstreamSession | None" = None
-    """Only once its tools are published."""
+    """Set only once its tools are published."""
     problem: str = "the daemon is connecting to it"
     failed_attempts: int = 0
     reconnect_at: float = 0.0
@@ -175,7 +175,7 @@ class UpstreamCalls:
         return await session.call(tool, arguments, seconds, self._report(context), questions, as_task=as_task)
 
     async def ask(self, ask: ContentQuestion, context: ToolContext) -> dict[str, Any]:
-        """The answer to a question about resources or prompts, without the source's secrets."""
+        """The answer to a request about resources or prompts, without the source's secrets."""
         questions = self._questions_of(context)
         with questions.named_in_error():
             return await self._ask_session(ask, context, questions)
@@ -203,7 +203,7 @@ class UpstreamCalls:
             raise not_connected(self._name, str(error)) from None
 
     def _report(self, context: ToolContext) -> Callable[[str, float, float | None], float]:
-        """Returns what passes on progress, which extends the call's deadline, and returns the time that is left."""
+        """Returns a callback that passes on progress, extends the call's deadline, and returns the remaining time."""
 
         def report(message: str, done: float, total: float | None) -> float:
             text = one_line(self._secrets.redact_text(message), _PROGRESS_CHARS)

@@ -32,9 +32,9 @@ REQUEST_TIMEOUT: Final = -32001
 """The codes of the SDK's own errors."""
 TOO_LONG: Final = -32091
 UNREADABLE: Final = -32092
-"""The codes that replace skipped answers; no server should use them."""
+"""The codes of errors that replace skipped answers; no server should use them."""
 TOO_MANY_VALUES: Final = f"it has more than {MAX_VALUES:,} values"
-"""Why an answer is not parsed: that would hold up the event loop."""
+"""The reason for not parsing an answer that would block the event loop."""
 
 
 @dataclass(slots=True, eq=False)
@@ -64,7 +64,7 @@ class UpstreamExchange:
 
     @asynccontextmanager
     async def timeout(self) -> AsyncIterator[None]:
-        """Ends the block at the deadline, which moves while a question is open.
+        """Ends the block at the deadline, which moves by the time that a question is open.
 
         Raises:
             TimeoutError: it was reached.
@@ -78,7 +78,7 @@ class UpstreamExchange:
 
     @contextmanager
     def clock_stopped(self) -> Iterator[None]:
-        """The deadline does not come nearer during the block, in which a question waits for its answer."""
+        """Stops the deadline's clock during the block, in which a question waits for its answer."""
         clock = asyncio.get_running_loop().time
         self._open_questions += 1
         if self._open_questions == 1 and self.deadline is not None:

@@ -1,4 +1,4 @@
-"""The questions of a server, asked on behalf of the call that it runs. Does not import the MCP SDK."""
+"""Questions of a server, which it asks on behalf of the call that it runs. Does not import the MCP SDK."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -55,7 +55,7 @@ class CallQuestions:
 
     @property
     def capabilities(self) -> dict[str, Any]:
-        """What the client of the call answers, and the daemon in its place, as capabilities of MCP."""
+        """The questions that the client of the call answers, or the daemon in its place, as capabilities of MCP."""
         kinds = {*known_kinds(self._context.declared_kinds), "roots"}
         if self._sampling != "client":
             kinds -= {"sampling", "sampling_tools"}

@@ -10,10 +10,10 @@ from .upstream_failures import UpstreamUnavailableError
 
 
 class UpstreamSecrets:
-    """The secrets of one source, as they were when its server was last connected to."""
+    """The secrets of one source, as they were at the last connection to its server."""
 
     def __init__(self, settings: McpSettings, tokens: Callable[[], frozenset[str]] = frozenset) -> None:
-        """``tokens`` returns those that the daemon has sent since."""
+        """``tokens`` returns the tokens that the daemon has sent since then."""
         self._tokens = tokens
         self._masked_tokens: frozenset[str] = frozenset()
         self._settings = settings

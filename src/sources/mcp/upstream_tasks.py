@@ -28,7 +28,7 @@ from .upstream_exchange import UpstreamExchange
 _KEPT_LONGER_S: Final = 60.0
 """How long the server is asked to keep a task beyond the deadline of its call."""
 _POLL_S: Final = 1.0
-"""The interval between looks at a task, if the server suggests none."""
+"""The interval between polls of a task, if the server suggests none."""
 _MIN_POLL_S: Final = 0.05
 _MAX_POLL_S: Final = 5.0
 _CANCEL_S: Final = 0.9
@@ -38,11 +38,11 @@ _MAX_ID_CHARS: Final = 1000
 _ENDED: Final = frozenset({"completed", "failed", "cancelled"})
 
 TaskKind = Literal["cancellable", "uncancellable"]
-"""What can be done with the tasks of a server."""
+"""The operations on the tasks of a server."""
 
 
 def task_kind(capabilities: ServerCapabilities) -> TaskKind | None:
-    """The kind of the tasks as which a server runs calls of tools; None if it runs none."""
+    """The kind of tasks that a server makes of tool calls; None if it makes none."""
     tasks = capabilities.tasks
     tools = None if tasks is None or tasks.requests is None else tasks.requests.tools
     if tasks is None or tools is None or tools.call is None:
@@ -91,7 +91,7 @@ class UpstreamTask:
         try:
             return await self._result(task_id, status, pause_s)
         except CallError as error:
-            if error.executed == "no":  # that is about the request which failed; the call itself was accepted
+            if error.executed == "no":  # the error is about the request that failed; the call itself was accepted
                 error.executed, error.retryable = "maybe", False
             raise
         finally:

@@ -38,7 +38,9 @@ from .turn_attempts import make_turn
 T = TypeVar("T")
 
 MAX_BRANCH_CHARS: Final = 40
-"""All names of nested branches together: they begin the names of child calls, whose limit is 80 characters."""
+"""The longest names of nested branches together: they precede the names of child calls, which have at most 80
+characters.
+"""
 _in_step: Final[ContextVar[bool]] = ContextVar("in_step", default=False)
 """Whether the code runs inside a ``step``, which a resumed run does not repeat."""
 
@@ -81,7 +83,7 @@ class AgentContext:
 
     @property
     def images(self) -> tuple[str, ...]:
-        """The images of the message, as ``https:`` and ``data:`` URLs. Roles that run see them if their models do."""
+        """The images of the message, as ``https:`` and ``data:`` URLs. Roles see them if their models accept images."""
         return self._custom.run.snapshot.images
 
     @property
@@ -148,7 +150,7 @@ class AgentContext:
         ``with_history``: its model reads the conversation's earlier turns. ``stream``: the caller gets its text.
 
         Raises:
-            CallError: it failed, or there is no such role.
+            CallError: the role failed or does not exist.
         """
         member = self._role(role)
         step = await self._begin()
@@ -284,7 +286,7 @@ class AgentContext:
         return await self._own_step(own.with_function(enter), what, timeout_s)
 
     async def now(self) -> float:
-        """The present time in Unix seconds; in a resumed run, the time that this step returned first."""
+        """The current time in Unix seconds; in a resumed run, the time that this step first returned."""
 
         async def tell(_arguments: OwnStepArguments, _context: ToolContext) -> ToolOutput:
             return ToolOutput(data=time.time())
@@ -293,7 +295,7 @@ class AgentContext:
         return value
 
     async def budget(self) -> BudgetLeft:
-        """What the run has left; in a resumed run, what it had left when this step was made first."""
+        """What the run has left; in a resumed run, what it had left when this step was first made."""
         custom = self._custom
 
         async def tell(_arguments: OwnStepArguments, _context: ToolContext) -> ToolOutput:

@@ -1,4 +1,4 @@
-"""What an agent is: roles, prompts, models, tools, flow and bounds. docs/agents.md describes every field.
+"""The definition of an agent: roles, prompts, models, tools, flow and limits. docs/agents.md describes every field.
 
 The models check what can be known without the daemon; ``agent_snapshot`` checks tools, models and prompts.
 """
@@ -21,11 +21,11 @@ from .compaction_settings import Compaction, CompactionSettings
 ExecutionType = Literal[
     "single", "sequential", "parallel", "loop", "coordinator", "hub-spoke", "hierarchical", "custom"
 ]
-"""In what order roles run, and whose answer is the agent's."""
+"""The order in which roles run, and whose answer becomes the agent's."""
 
 MAX_ROLES: Final = 32
 MAX_TURNS: Final = 50
-"""The most turns of one role: the largest value of toold's predecessor."""
+"""The most turns of one role: the largest value that toold's predecessor allowed."""
 MAX_PROMPT_CHARS: Final = 200_000
 _ROLE_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}")
 """A role's name is part of the ids of its child calls, which have at most 80 characters per part."""

@@ -12,7 +12,7 @@ from .agent_reader import AgentDefinitionError, read_agent
 
 SUFFIXES: Final = (".toml", ".yaml", ".yml", ".json")
 MAX_FILE_BYTES: Final = 4 * 1024**2
-"""More than the definitions that people write have, even with 32 long prompts."""
+"""The largest file: more than any definition that people write, even with 32 long prompts."""
 _MAX_DEPTH: Final = 100
 _MAX_ALIASED: Final = 10_000
 

@@ -1,4 +1,4 @@
-"""The flows: in what order the roles of an agent run, and whose answer is the agent's."""
+"""The flows: the order in which the roles of an agent run, and whose answer becomes the agent's."""
 
 from collections.abc import Callable, Sequence
 
@@ -27,7 +27,7 @@ class FlowAnswer(msgspec.Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """The text of the answer; if it has only blocks, what they are."""
+        """The text of the answer; if it has only blocks, a description of them."""
         return self.answer.text or "\n".join(_named(block) for block in self.blocks)
 
 
@@ -60,7 +60,7 @@ async def run_flow(run: AgentRun, prompt: str, context: OrchestrationContext, ru
             return await _loop(run, prompt, context)
         case "custom":
             raise AssertionError("run_custom runs agents with code")
-        case _:  # one role is in charge: its turns are those of the agent's own call
+        case _:  # one role is in charge: its turns are children of the agent's call
             return FlowAnswer(await run_role(run, _leader(agent), prompt, context, run.snapshot.history))
 
 

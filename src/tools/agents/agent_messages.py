@@ -17,7 +17,8 @@ from ...providers import Completion, ImagePart, Message, TextPart, ToolInvocatio
 
 Row = dict[str, Any]
 """A message as JSON: ``role``, ``content``, and for tool calls ``tool_calls``, ``tool_call_id`` and ``reasoning``;
-and the places of its ``images`` among those of the run."""
+``images`` has the indexes of its images among those of the run.
+"""
 
 
 class WantedCall(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -76,7 +77,7 @@ def row_of(message: Message) -> Row:
 
 
 def user_row(text: str, images: Sequence[int] = ()) -> Row:
-    """A message of the user. ``images``: the places of its images among those of the run."""
+    """A message of the user. ``images`` has the indexes of its images among those of the run."""
     row: Row = {"role": "user", "content": text}
     return {**row, "images": list(images)} if images else row
 

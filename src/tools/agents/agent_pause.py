@@ -1,6 +1,6 @@
-"""Pauses of a run: what a person has to approve, answer or give before it continues.
+"""Pauses of a run, until a person approves a call, answers a question or gives a credential.
 
-A pause raises ``CallPausedError``: nothing of the run stays in memory, and after the decisions it runs again from its
+A pause raises ``CallPausedError``. A paused run does not stay in memory. After the decisions, it runs again from its
 beginning, with the results of its earlier calls.
 """
 
@@ -32,7 +32,7 @@ def is_askable(request: InputRequest) -> bool:
 
 
 def pause_for(requests: Iterable[InputRequest], within_s: float) -> CallPausedError:
-    """The pause for as many of these requests as one pause can have; the run pauses again for the others."""
+    """A pause for as many of these requests as one pause can have; the run pauses again for the others."""
     chosen: list[InputRequest] = []
     room = _ROOM_BYTES
     for request in requests:
@@ -44,7 +44,7 @@ def pause_for(requests: Iterable[InputRequest], within_s: float) -> CallPausedEr
 
 
 def joined(pauses: Sequence[CallPausedError]) -> CallPausedError:
-    """One pause with the requests of all. It expires when the first of them does."""
+    """A pause with the requests of all these pauses. It expires when the first of them does."""
     requests = [request for pause in pauses for request in pause.requests]
     return pause_for(requests, min(pause.expires_at for pause in pauses) - time.time())
 
@@ -53,7 +53,7 @@ async def all_of(children: Iterable[Awaitable[T]]) -> list[T]:
     """The results of all children, which run concurrently. A child that pauses does not end the others.
 
     Raises:
-        CallPausedError: some paused; it has the requests of all.
+        CallPausedError: children paused; it has the requests of all of them.
     """
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(_or_pause(child)) for child in children]

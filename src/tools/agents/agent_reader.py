@@ -26,16 +26,16 @@ _FORMER_GRANT_FIELDS: Final[Mapping[str, str]] = {
     "mcp_server": "source",
 }
 _IGNORED_GRANT_FIELDS: Final = frozenset({"provider"})
-"""Not needed: a tool is found by its name."""
+"""Fields that are ignored, because a tool is found by its name."""
 
 
 class FieldProblem(NamedTuple):
     """What is wrong with a field."""
 
     path: tuple[str | int, ...]
-    """The steps to the field; empty if the problem is one of the whole definition."""
+    """The path to the field; empty if the problem concerns the whole definition."""
     message: str
-    """Follows the name of the field."""
+    """The text that follows the name of the field."""
 
 
 class AgentDefinitionError(ValueError):

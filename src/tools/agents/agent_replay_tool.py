@@ -28,7 +28,7 @@ from .run_difference import difference, difference_text, side_of
 
 REPLAY_TIMEOUT_S: Final = 1800.0
 MAX_LISTED_UNANSWERED: Final = 100
-"""How many the answer lists: calls without a recorded result, and recorded calls that were not made."""
+"""The most calls that the answer lists: without a recorded result, and recorded but not made."""
 _DESCRIPTION: Final = """\
 Run one of your recorded runs of an agent again with another prompt or model, and compare: turns, calls, answer, tokens,
 cost. Tool calls are answered from the recording, unless `tools` is `live`. The replay asks models, within `run_budget`

@@ -57,7 +57,7 @@ class RoleAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class RoleArguments(Arguments):
-    """A role and what it is asked."""
+    """A role and its prompt."""
 
     agent: str
     role: str
@@ -145,7 +145,7 @@ class AgentRun:
         arguments = self.role_arguments(role, prompt, with_history=with_history)
         on_chunk = context.stream if stream and context.streaming else None
         result = await context.call(self._role_tool, arguments, name=name, journal=True, on_chunk=on_chunk)
-        if result.metadata.replayed and result.error is None:  # its turns were not repeated
+        if result.metadata.replayed and result.error is None:  # its turns are not repeated
             self._turns += msgspec.convert(result.structured, RoleAnswer).turns
         return result
 

@@ -1,4 +1,4 @@
-"""What an agent says of itself to agents and platforms that look for one: the skills of its A2A card."""
+"""The skills on an agent's A2A card, by which other agents and platforms find it."""
 
 from typing import Annotated, Final
 
@@ -9,9 +9,9 @@ MAX_SKILLS: Final = 64
 """The most skills of an agent; each is in every card that is sent."""
 
 MAX_SKILL_CHARS: Final = 4000
-"""Of a description or an example."""
+"""The most characters of a description or an example."""
 MAX_WORD_CHARS: Final = 200
-"""Of an id, a name or a tag."""
+"""The most characters of an id, a name or a tag."""
 MAX_TAGS: Final = 50
 MAX_EXAMPLES: Final = 20
 
@@ -26,13 +26,13 @@ class AgentSkill(BaseModel):
 
     id: _Word
     name: _Word | None = None
-    """None: the id."""
+    """If None, the id is the name."""
     description: _Text
     tags: Annotated[tuple[_Word, ...], Field(min_length=1, max_length=MAX_TAGS)] = ("agent",)
     examples: Annotated[tuple[_Text, ...], Field(max_length=MAX_EXAMPLES)] = ()
     """Messages to try."""
     extended: bool = False
-    """Whether only the extended card has it, which needs a token."""
+    """Whether it is only on the extended card, which needs a token."""
 
 
 def _distinct(skills: tuple[AgentSkill, ...]) -> tuple[AgentSkill, ...]:

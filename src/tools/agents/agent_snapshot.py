@@ -1,4 +1,4 @@
-"""The snapshot of a run: all that its turns depend on, stored before the first turn.
+"""The snapshot of a run: everything that its turns depend on, stored before the first turn.
 
 A run that is resumed uses its snapshot, so changes of prompts, tools, models and the configuration do not change it.
 """
@@ -143,7 +143,7 @@ async def make_snapshot(
 
 
 def with_model(snapshot: RoleSnapshot, model: Model, role: Role) -> RoleSnapshot:
-    """Returns the role as another model would use it; it sees the same images, if it accepts images."""
+    """Returns the role for another model, with the same images if that model accepts images."""
     images = snapshot.images if "image" in model.inputs else ()
     room = _room(model, role)
     return msgspec.structs.replace(snapshot, model=model.id, window=model.context_window or 0, room=room, images=images)
@@ -161,7 +161,7 @@ def _room(model: Model, role: Role) -> int:
 
 
 def _shown(prompt: ResolvedPrompt) -> tuple[str, ...]:
-    """The warnings without paths and addresses, for a caller without the operator right."""
+    """The warnings for a caller without the operator right, without paths and addresses."""
     return (f"a source of prompts failed; a prompt is from {prompt.source}",) if prompt.warnings else ()
 
 
@@ -205,8 +205,9 @@ def _chosen_model(
     functions: tuple[OfferedFunction, ...],
     context: OrchestrationContext,
 ) -> tuple[Model, tuple[str, ...]]:
-    """The role's model, else the prompt's, else the agent's. If the prompt's model cannot be used, this is a warning: a
-    prompt server names a model in every prompt, which may be meant for other users of the prompt."""
+    """The role's model, else the prompt's, else the agent's. If the prompt's model cannot be used, this is only a
+    warning, because a prompt server names a model in every prompt, which may be meant for other users of the prompt.
+    """
     if role.model is None and prompt.model is not None:
         try:
             return _model(prompt.model, agent, role, functions, context), ()

@@ -23,10 +23,11 @@ from .run_totals import RunTotals
 T = TypeVar("T")
 
 MAX_STEPS: Final = 10_000
-"""Steps of one run, so that code that never ends does not fill the journal."""
+"""The most steps of one run, so that code that never ends does not fill the journal."""
 _SETTLE: Final = 5
-"""Passes of the event loop until a paused run counts as idle. Meanwhile, code that has just got a result may make its
-next step."""
+"""Iterations of the event loop until a paused run counts as idle: code that has just got a result may still make its
+next step.
+"""
 
 
 def request_id(step: str, content: Json) -> str:
@@ -67,7 +68,7 @@ class AgentSteps:
         self._totals[step] = totals
 
     async def begin(self, step: str) -> None:
-        """A step begins.
+        """Begins a step.
 
         Raises:
             asyncio.CancelledError: the run has ended, or is ending.
@@ -82,7 +83,7 @@ class AgentSteps:
             await self._never()
 
     async def check_call(self, step: str, tool: str, arguments: Mapping[str, Json]) -> None:
-        """Stops the run if, before it was resumed, this step was another call or not a call."""
+        """Stops the run if this step was a different call, or not a call, before the run was resumed."""
         decided = self._decided.pop(step, None)
         earlier = self._earlier.pop(step, None)
         if decided is not None and earlier is None:
@@ -93,7 +94,7 @@ class AgentSteps:
             await self._differs(f"step {step} called {tool} with other arguments")
 
     async def check_request(self, step: str, request: str) -> None:
-        """Stops the run if, before it was resumed, this step was a call or asked a person something else."""
+        """Stops the run if this step was a call, or asked a person something else, before the run was resumed."""
         if step in self._earlier and step not in self._decided:
             await self._differs(f"step {step} called {self._earlier[step][0]}, and now asks a person")
         decided = self._decided.pop(step, request)

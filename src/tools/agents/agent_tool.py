@@ -32,7 +32,9 @@ DETACHED_AGENT_TIMEOUT_S: Final = DETACHED_TIMEOUT_S + CALL_MARGIN_S
 MAX_IMAGES: Final = 16
 """The most images of a message; the same as for ``chat``."""
 MAX_IMAGES_BYTES: Final = 20 * 1024 * 1024
-"""The limit for all images of a message together, as URLs. Each request to a model and the snapshot have them."""
+"""The size limit of all images of a message together, as URLs. They are part of the snapshot and of each request to a
+model.
+"""
 _STATE_KEY: Final = "last_agent_call"
 """The key in a conversation's state for the call that added its last turns."""
 _SUMMARY_KEY: Final = "agent_summary"
@@ -168,7 +170,7 @@ async def _limit_spending(today: Agent, run: AgentRun, context: OrchestrationCon
     """
     agent = run.agent
     if agent.run_budget or today.daily_budget or agent.max_tokens or agent.custom:  # custom code may ask what is left
-        # In a resumed run, a role that has ended may have a model that no longer exists; a turn that needs it fails.
+        # In a resumed run, the model of a role that has ended may no longer exist; only a turn that needs it fails.
         roles = () if context.resumed else agent.roles
         models = [context.daemon.catalog.resolve(run.offered(role).model) for role in roles]
         return await context.limit_spending(

@@ -50,7 +50,7 @@ async def run_turn(
     arguments: TurnArguments,
     context: ToolContext,
 ) -> ToolOutput:
-    """Asks the role's model for its next answer. ``images``: those of the run's message.
+    """Asks the role's model for its next answer. ``images`` are those of the run's message.
 
     Raises:
         CallError: as raised by ``ask_role_model``.

@@ -28,8 +28,8 @@ from .architecture_plan import (
 
 
 class ArchitectureFlow:
-    """One run. The names of its child calls depend only on the plan and on earlier answers, so a resumed run repeats
-    none.
+    """One run. The names of its child calls depend only on the plan and on earlier answers, so a resumed run repeats no
+    call.
     """
 
     def __init__(self, plan: ArchitecturePlan, context: OrchestrationContext) -> None:
@@ -40,7 +40,7 @@ class ArchitectureFlow:
         self._iterations = 0
 
     async def run(self, query: str) -> dict[str, Any]:
-        """The answer of the whole, and how each agent ended.
+        """The answer of the architecture, and how each agent ended.
 
         Raises:
             CallPausedError: agents wait for a person.
@@ -74,8 +74,9 @@ class ArchitectureFlow:
         self._context.report_parts(PartsOutcome("unknown" if unknown else "failed", reason))
 
     async def _in_order(self, query: str, suffix: str) -> MemberOutcome:
-        """Each agent gets the answer of the one before it. One that fails ends the run, since the next one has nothing
-        to work on."""
+        """Each agent gets the answer of the previous one. An agent that fails ends the run, because the next one has
+        nothing to work on.
+        """
         outcome = _UNUSED
         for place in range(len(self._plan.members)):
             outcome = await self._ask(place, query, f"m{place}{suffix}")
@@ -151,7 +152,7 @@ class ArchitectureFlow:
         return outcome
 
     async def _ask(self, place: int, prompt: str, name: str) -> MemberOutcome:
-        """One agent's answer; calls that failed for a passing reason are repeated."""
+        """One agent's answer; calls that failed for a temporary reason are repeated."""
         member, pauses = self._plan.members[place], list[CallPausedError]()
         if self._left() <= 0:
             return self._failed(place, f"the architecture's timeout of {self._plan.timeout_s:g} s is over")

@@ -1,4 +1,4 @@
-"""What an architecture is, how its agents are asked, and how their answers are read. Pure."""
+"""The plan of an architecture, the prompts for its agents, and how their answers are read. Pure."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -21,7 +21,7 @@ class PlanMember(msgspec.Struct, frozen=True):
     description: str
     role: str
     below: tuple[int, ...] = ()
-    """The places of those that it may give tasks to."""
+    """The indexes of the agents that it may give tasks to."""
 
 
 class ArchitecturePlan(msgspec.Struct, frozen=True):
@@ -36,7 +36,7 @@ class ArchitecturePlan(msgspec.Struct, frozen=True):
     stop_when: str | None = None
 
     def leader(self) -> int:
-        """The place of the agent that answers, and gives tasks to others."""
+        """The index of the agent that answers, and gives tasks to others."""
         below = {place for member in self.members for place in member.below}
         roots = [place for place in range(len(self.members)) if place not in below]
         return next((place for place in roots if self.members[place].below), 0)
@@ -49,7 +49,7 @@ class MemberOutcome(msgspec.Struct, frozen=True, omit_defaults=True):
     result: str | msgspec.UnsetType = msgspec.UNSET
     error: str | msgspec.UnsetType = msgspec.UNSET
     effect_unknown: bool = False
-    """It failed, and may have had an effect."""
+    """Whether it failed and may have had an effect."""
 
     @property
     def text(self) -> str:

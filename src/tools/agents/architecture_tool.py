@@ -16,7 +16,7 @@ from .architecture_plan import ArchitecturePlan
 
 INVOKE_TOOL = "invoke_architecture"
 MAX_ARCHITECTURE_S = 1800.0
-"""As long as an agent's run at most."""
+"""The longest timeout, which is that of an agent's run."""
 
 PlanOf = Callable[[str], ArchitecturePlan]
 """The plan of an architecture by its id. Raises a ``CallError`` if there is none, or if it cannot run here."""

@@ -63,8 +63,8 @@ class RecordedAnswers:
         return bool(self._waiting.get(_key(tool, arguments)))
 
     def take(self, role: str, call_id: str, tool: str, arguments: Mapping[str, Any]) -> ToolResult | None:
-        """The result of the next recorded call of this tool with these arguments, if possible one of the same role.
-        None if there is none; the call is then among ``unanswered``.
+        """The result of the next recorded call of this tool with these arguments, preferably of the same role. None if
+        there is no such call; the call is then added to ``unanswered``.
         """
         key = _key(tool, arguments)
         waiting = self._waiting[key]

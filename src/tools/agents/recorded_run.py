@@ -1,6 +1,6 @@
 """A recorded run of an agent: its turns and tool calls, from the entries of its child calls. Pure.
 
-Only what the journal still has can be shown: a turn whose result has expired has no text, and its calls are not known.
+It contains only what the journal still has: a turn whose result has expired has no text, and its calls are unknown.
 """
 
 import re
@@ -65,7 +65,7 @@ class RecordedTurn(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
 
 class RecordedRun(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of a run."""
+    """What is known about a run."""
 
     snapshot: RunSnapshot | None
     """None if it is no longer stored."""

@@ -1,4 +1,4 @@
-"""An agent as the predecessor's registry answers it, with ``runtime_config``, in today's fields. Pure."""
+"""Converts an agent from the predecessor's registry, with its ``runtime_config``, to today's fields. Pure."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -7,7 +7,7 @@ from typing import Any, Final
 from .agent_skill import MAX_EXAMPLES, MAX_SKILL_CHARS, MAX_SKILLS, MAX_TAGS, MAX_WORD_CHARS
 
 _MISSING_TOOLS: Final = frozenset({"Bash", "Read", "Grep", "Glob"})
-"""The tools that a registry gives every role by default; its agents never had them."""
+"""The tools that a registry gives every role by default, although its agents never had them."""
 _REFERENCES: Final = ("aggregator_role", "coordinator_role", "hub_role")
 _REFERENCE_LISTS: Final = ("parallel_roles", "worker_roles", "spoke_roles")
 _KEPT: Final = ("execution_type", "chain_output", "max_iterations", "stop_when")

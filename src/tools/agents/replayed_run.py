@@ -118,7 +118,9 @@ class ReplayedRun:
         return result
 
     def _may_run(self, role: str, tool: str) -> bool:
-        """Whether a tool runs. A tool that requires approval never runs, because no person approves calls here."""
+        """Whether a tool runs. A tool that requires approval never runs, because no person approves calls in a
+        replay.
+        """
         if (role, tool) in self._needs_approval:
             return False
         found = self._context.toolset_view.tools.get(tool)
@@ -147,7 +149,7 @@ class _ReplayContext:
         return InputDecision("approve")
 
     def needed_credentials(self, _tool: str) -> tuple[CredentialField, ...]:
-        """Answers from the recording need none; without one, a call that runs fails."""
+        """Answers from the recording need no credential; a call that runs fails without one."""
         return ()
 
     async def call(self, tool: str | Tool, arguments: Mapping[str, Any], *, name: str, **options: Any) -> ToolResult:

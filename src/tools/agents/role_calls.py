@@ -21,7 +21,7 @@ from .run_totals import CallReport, RunTotals
 from .turn_results import read_chars, shortened, tokens_of_turn
 
 MAX_CALLS_PER_TURN: Final = 64
-"""A model that wants more calls in one turn gets an error for the rest."""
+"""The most calls in one turn; a model gets an error for each further call."""
 
 
 class RoleCalls:
@@ -77,7 +77,7 @@ class RoleCalls:
             self.totals = self.totals.with_later([RunTotals(calls=(report,))])
 
     async def _answer(self, call: WantedCall, name: str, index: int) -> "_EndedCall":
-        """How the call ended; never an exception for what the model did wrong."""
+        """How the call ended. Mistakes of the model never raise an exception."""
         if index >= MAX_CALLS_PER_TURN:
             return self._refused(call, name, f"at most {MAX_CALLS_PER_TURN} calls per turn; call it again")
         function = self._functions.get(call.name)
@@ -110,7 +110,7 @@ class RoleCalls:
             return await self._run_function(function, arguments, call, name)
 
     def _request(self, function: OfferedFunction, arguments: dict[str, Json], name: str) -> InputRequest | str:
-        """What a person is asked, or why the call cannot be made."""
+        """The request to a person, or the reason why the call cannot be made."""
         if function.kind == "ask":
             question = arguments.get("question")
             if not isinstance(question, str) or not question:

@@ -168,7 +168,7 @@ class RoleCompaction:
 
     def _without_summary(self, dialogue: Dialogue, count: int, why: str, *, refused: bool) -> Dialogue:
         """The messages if there is no summary: they stay the same as long as they fit. If not, earlier messages of the
-        conversation are left out. Turns of this run never are, because the model would repeat what it did.
+        conversation are left out. Turns of this run are never left out, because the model would then repeat their work.
         """
         if not refused and not self._exceeds_window(dialogue):
             self._warn(f"the messages were not summarized: {why}")

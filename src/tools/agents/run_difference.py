@@ -1,4 +1,4 @@
-"""What differs between a recorded run and its replay. Pure."""
+"""The differences between a recorded run and its replay. Pure."""
 
 import difflib
 from collections import defaultdict

@@ -1,4 +1,4 @@
-"""What roles did together: their turns and their tool calls, as an agent's answer lists them. Pure."""
+"""The turns and tool calls of several roles together, as an agent's answer lists them. Pure."""
 
 from collections.abc import Iterable
 from typing import Final, NamedTuple
@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 MAX_LISTED_CALLS: Final = 200
-"""Calls that an answer lists; later ones are counted only."""
+"""The most calls that an answer lists; later calls are only counted."""
 
 
 class CallReport(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -39,7 +39,7 @@ class RunTotals(NamedTuple):
     warnings: tuple[str, ...] = ()
 
     def with_later(self, later: Iterable["RunTotals"]) -> "RunTotals":
-        """The sum of this and of what came later, with the calls in this order."""
+        """The sum of these totals and of later ones, with the calls in this order."""
         parts = (self, *later)
         calls = [call for part in parts for call in part.calls]
         return RunTotals(

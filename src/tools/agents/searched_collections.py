@@ -1,4 +1,4 @@
-"""Which collections of documents a role searches: by the tools of ``knowledge`` in the session's toolset. Pure."""
+"""The collections of documents that a role searches, by the tools of ``knowledge`` in the session's toolset. Pure."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -11,7 +11,7 @@ KNOWLEDGE_SOURCE: Final = "knowledge"
 COLLECTION_PREFIX: Final = "knowledge_"
 """The collection NAME is searched by the tool ``knowledge_NAME``."""
 RESERVED_COLLECTIONS: Final = frozenset({"add", "embed", "list", "remove"})
-"""The other tools of collections have these names after ``knowledge_``. No collection does."""
+"""The suffixes of the other tools whose names begin with ``knowledge_``. No collection has these names."""
 
 
 def optional_searches(role: Role, tools: Mapping[str, Tool]) -> tuple[list[Tool], list[str]]:

@@ -16,7 +16,7 @@ from .agent_run import AgentRun, role_failed
 MAX_ATTEMPTS: Final = 3
 """Attempts at one turn, if its error says that it can be repeated; the SDKs' own retries come before."""
 _PAUSE_S: Final = 1.0
-"""Before the second attempt; before the third twice as long."""
+"""The delay before the second attempt; it is twice as long before the third."""
 
 
 async def make_turn(
@@ -54,7 +54,7 @@ async def with_attempts(
         if error is None:
             return result
         pause = max(_PAUSE_S * attempt, (error.retry_after_ms or 0) / 1000)
-        # A replayed attempt says nothing about the time that is left: the journal may have the next one.
+        # A replayed attempt says nothing about the remaining time, because the journal may have the next attempt, too.
         no_time = not result.metadata.replayed and context.remaining() <= pause
         if not error.retryable or attempt == MAX_ATTEMPTS or no_time:
             return result

@@ -1,4 +1,4 @@
-"""How much of the results of one turn's calls a model reads: one limit for all of them. Pure."""
+"""Limits how much of the results of one turn's calls a model reads, together. Pure."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -8,11 +8,11 @@ from ..completions import estimate_tokens
 MAX_RESULT_CHARS: Final = 30_000
 """How much of one result a model reads: some 8,000 tokens."""
 MAX_TURN_TOKENS: Final = 32_000
-"""How much of all results of a turn a model reads: as much as four of the longest. A turn may have 64 calls."""
+"""How much of all results of a turn a model reads: as much as four of the longest results. A turn may have 64 calls."""
 WINDOW_SHARE: Final = 4
 """All results of a turn take at most a fourth of the model's window, so that the work before them fits too."""
 UNKNOWN_WINDOW: Final = 32_768
-"""The window that is assumed for this limit if it is unknown: a usual one of small models."""
+"""The window that is assumed for this limit if it is unknown, which is usual for small models."""
 _MIN_CHARS: Final = 200
 """At least this much of each result is read; for 64 results, that is some 3,000 tokens."""
 _SAMPLE_CHARS: Final = 2048
@@ -44,7 +44,9 @@ def read_chars(texts: Sequence[str], tokens: int) -> list[int]:
 
 
 def shortened(text: str, chars: int, handle: str = "") -> str:
-    """The text, or ``chars`` of it, from its beginning and end, with a note of what is left out and where it is."""
+    """The text; if it is longer than ``chars``, its beginning and end, with a note that says how much is left out and
+    where it is stored.
+    """
     if len(text) <= chars:
         return text
     head = chars * 2 // 3

@@ -1,4 +1,4 @@
-"""Who sent a request of A2A."""
+"""The sender of an A2A request."""
 
 from typing import Final
 
@@ -12,7 +12,7 @@ TRANSPORT: Final = "a2a"
 
 
 class A2ACaller(msgspec.Struct, frozen=True):
-    """Who sent a request, and to which agent."""
+    """The sender of a request, and the agent to which it was sent."""
 
     access: Authorization
     toolset: str
@@ -24,7 +24,7 @@ class A2ACaller(msgspec.Struct, frozen=True):
     origin: str = ""
     """The scheme and host of the request."""
     by_message: bool = False
-    """Whether the agent answers clients that wait by messages."""
+    """Whether the agent answers waiting clients with messages."""
 
     @property
     def principal(self) -> Principal:

@@ -77,8 +77,8 @@ class A2AOperations:
         self._accepting: set[asyncio.Future[str]] = set()
 
     async def send(self, caller: A2ACaller, request: SendRequest, version: A2AVersion = "1.0") -> dict[str, Any]:
-        """``SendMessage``: the task. It has ended or waits for its client, unless the request asks not to wait. If the
-        agent answers by messages, the message.
+        """``SendMessage``: returns the task, which has ended or waits for its client, unless the request asks not to
+        wait. If the agent answers with messages, returns the message.
 
         Raises:
             A2AError: the message is refused, or its task does not exist.
@@ -108,7 +108,7 @@ class A2AOperations:
     async def subscribe(
         self, caller: A2ACaller, request: TaskRequest, last_event: int | None, version: A2AVersion = "1.0"
     ) -> TaskEvents:
-        """``SubscribeToTask``: the events after one, or the task as it is and then its events.
+        """``SubscribeToTask``: the events after a given event, or the current task and then its events.
 
         Raises:
             A2AError: there is no such task, or it has ended and no event is named.
@@ -248,7 +248,8 @@ class A2AOperations:
         message_id: str,
         place: str,
     ) -> ToolResult:
-        """Calls a tool; the same message in the same place later gets the same answer, as ``replayed``.
+        """Calls a tool. If the same message comes again in the same context, it gets the same answer, marked as
+        ``replayed``.
 
         Raises:
             A2AError: the call failed.

@@ -30,7 +30,7 @@ _STATUSES: Final[Mapping[int, tuple[str, ErrorCode]]] = {
     413: ("RESOURCE_EXHAUSTED", ErrorCode.INVALID_REQUEST),
     503: ("UNAVAILABLE", ErrorCode.SERVICE_UNAVAILABLE),
 }
-"""By HTTP status: the name that HTTP+JSON has for it, and the reason."""
+"""By HTTP status: its name in HTTP+JSON, and the reason."""
 
 
 async def refuse(route: A2ARoute | None, send: Send, refused: RequestRefused, *, close: bool = False) -> None:
@@ -47,7 +47,7 @@ async def refuse(route: A2ARoute | None, send: Send, refused: RequestRefused, *,
 
 
 def refusal_error(refused: RequestRefused) -> A2AError:
-    """A refusal as an error of A2A, which has an own name only for a wrong media type."""
+    """A refusal as an error of A2A, which defines a separate error only for a wrong media type."""
     if refused.status == 415:
         return A2AError(CONTENT_TYPE._replace(status=415), refused.message)
     grpc, reason = _STATUSES.get(refused.status, _INVALID)

@@ -32,7 +32,7 @@ _log = structlog.get_logger("toold.a2a")
 
 
 def decode_rest(body: bytes) -> Any:
-    """The body of a request; a ``A2AError`` if it is not JSON. An empty one is an empty object."""
+    """The body of a request; an ``A2AError`` if it is not JSON. An empty body is an empty object."""
     if not body:
         return {}
     try:

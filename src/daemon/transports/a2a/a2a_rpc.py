@@ -43,7 +43,9 @@ _NO_REQUEST: Final = MessageProblem(
 )
 
 _STREAMS: Final = frozenset({"SendStreamingMessage", "SubscribeToTask"})
-"""The methods whose errors in 0.3 are the one event of a stream: its clients read no other answer to them."""
+"""The methods whose errors in 0.3 are sent as the only event of a stream, because clients read no other answer to
+them.
+"""
 
 
 class A2ARpc:

@@ -111,7 +111,7 @@ class A2AServer:
             await self._receive(scope, headers, access, route, agent, receive, send)
 
     async def _sent_public(self, route: A2ARoute | None, scope: Scope, headers: Mapping[str, str], send: Send) -> bool:
-        """Answers a request without a token for what anyone may read; returns whether it was one."""
+        """Answers a request without a token if it is for something that anyone may read; returns whether it was."""
         if route is None or scope["method"] != "GET" or "authorization" in headers:
             return False
         origin = _origin(scope, headers)

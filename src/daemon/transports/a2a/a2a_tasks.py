@@ -1,6 +1,6 @@
 """The tasks of A2A: detached calls, as clients of A2A see them.
 
-The current state of a task is always read from its call; the stored state is the one that was read last. Each change is
+The current state of a task is always read from its call; the stored state is the last one that was read. Each change is
 an event in the database. Streams are sent from there, so a stream can begin after any event, even after a restart.
 """
 
@@ -308,13 +308,13 @@ class A2ATasks:
 
     async def _refresh(self, task_id: str) -> None:
         live = self._live.get(task_id)
-        if live is None or self._closing:  # the next start looks at all tasks
+        if live is None or self._closing:  # the next start checks all tasks
             return
         try:
             await self._look(live.row)
         except CallError as error:
             _log.warning("state of a task not stored", task=task_id, reason=error_text(error))
-            live.notify()  # those who wait get the error when they look
+            live.notify()  # waiting requests get the error when they read the task
 
     async def _find(self, task_id: str, principal: Principal) -> A2ATaskRow | None:
         live = self._live.get(task_id)
@@ -347,20 +347,20 @@ class A2ATasks:
                 view = msgspec.structs.replace(view, row=live.row)
                 live.notify()
             if self._shared and view.requests:
-                # Any node may continue it, so the database alone has its state.
+                # Any node may continue it, so only the database has its state.
                 self._live.pop(row.id, None)
         return view
 
     async def _end(self, live: _LiveTask, view: TaskView) -> TaskView:
-        """Requests that wait for the end get it before it is stored: the journal has the end of the call, so after a
-        crash the next start finds the same.
+        """Requests that wait for the end are answered before it is stored. The journal already has the end of the call,
+        so after a crash the next start finds the same state.
         """
         live.ended = ended = msgspec.structs.replace(view, row=msgspec.structs.replace(view.row, new_events=()))
         live.notify()
         try:
             await self._save(live, view.row, soon=False)
         except CallError:
-            live.ended = None  # the next look stores it
+            live.ended = None  # the next read stores it
             raise
         self._live.pop(live.row.id, None)
         live.notify()
@@ -373,7 +373,7 @@ class A2ATasks:
             self.on_events()
 
     async def _viewed(self, row: A2ATaskRow, info: CallInfo) -> TaskView:
-        """The task by the state of its call; a long result is encoded outside of the event loop."""
+        """The task according to the state of its call; a long result is encoded outside of the event loop."""
         if info.result is None:
             return view_of(row, info, time.time())
         long = is_long(info.result.value)

@@ -1,4 +1,6 @@
-"""Which agents a caller of A2A sees: those of its toolsets. Their cards, which for public agents need no caller."""
+"""The agents that a caller of A2A sees, which are those of its toolsets; and their cards, which for public agents need
+no token.
+"""
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping
@@ -68,7 +70,7 @@ class AgentCatalogue:
         return None
 
     def answers_by_message(self, name: str) -> bool:
-        """Whether a hosted agent answers clients that wait by messages."""
+        """Whether a hosted agent answers waiting clients with messages."""
         agent = self._agents().get(name)
         return agent is not None and agent.answer_as == "message"
 

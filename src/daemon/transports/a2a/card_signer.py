@@ -10,7 +10,9 @@ import msgspec
 from ....protocol.a2a.card_signature import base64url, protected_header, signed_forms, signing_input
 
 _MAX_KEPT: Final = 256
-"""The signatures that are cached, so that a card stays the same: each new signature differs."""
+"""The number of cached signatures. They are cached so that a card stays the same, because each new signature
+differs.
+"""
 _NUMBER_BYTES: Final = 32
 """The bytes of a coordinate, and of each half of a signature, on the curve P-256."""
 

@@ -1,6 +1,6 @@
 """Messages that begin tasks: each becomes one detached call, whose start is stored together with the task.
 
-The stored message leads a repeat to its task, so the same message never begins two.
+A repeated message finds its task by the stored message, so it never begins a second task.
 """
 
 import asyncio
@@ -69,7 +69,7 @@ class NewTasks:
         a task that is never cancelled.
 
         Raises:
-            A2AError: the message is refused, or an earlier message with its id says something else.
+            A2AError: the message is refused, or an earlier message with its id has different content.
             ServiceUnavailableError: the database cannot be read.
         """
         context_id = message.context_id or _digest(caller.principal.name, caller.agent, message.id)
@@ -142,7 +142,7 @@ class NewTasks:
         if message.context_id is None:
             self._conversations.begin_new(context_id, caller.principal)
             return context_id
-        if await self._conversations.has(context_id, caller.principal):  # queued until now
+        if await self._conversations.has(context_id, caller.principal):  # it was queued until now
             return context_id
         conversation_id = _digest(caller.principal.name, context_id)
         await self._conversations.begin(conversation_id, caller.principal)
@@ -175,11 +175,11 @@ def _call(caller: A2ACaller, message: A2AMessage, arguments: dict[str, Any]) -> 
 
 
 async def _content(caller: A2ACaller, message: A2AMessage) -> bytes:
-    """The hash of what a message says."""
+    """The hash of a message's content."""
     content: dict[str, Any] = {"prompt": message.prompt, "images": message.images}
     return await off_loop(whole_digest, content) if caller.size > LONG_BYTES else whole_digest(content)
 
 
 def _digest(*names: str) -> str:
-    """An id in the form of those that the daemon gives to conversations."""
+    """An id in the format of the daemon's ids of conversations."""
     return hashlib.sha256("\n".join((TRANSPORT, *names)).encode()).hexdigest()[:32]

@@ -1,4 +1,4 @@
-"""A2A's operations on push notifications: who is notified of which task."""
+"""A2A's operations on push notifications: which addresses are notified of which tasks."""
 
 from collections.abc import Mapping
 from secrets import token_hex
@@ -37,7 +37,7 @@ class PushOperations:
     async def run(
         self, caller: A2ACaller, action: str, params: Mapping[str, Any], version: A2AVersion
     ) -> dict[str, Any] | list[dict[str, Any]] | None:
-        """Answers ``Create``, ``Get``, ``List`` or ``Delete``."""
+        """Performs ``Create``, ``Get``, ``List`` or ``Delete``."""
         if self._sender is None:
             raise A2AError(PUSH_NOT_SUPPORTED, NO_PUSH)
         old = version == "0.3"

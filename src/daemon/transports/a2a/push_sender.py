@@ -40,7 +40,7 @@ MAX_ATTEMPTS: Final = 300
 """Attempts for one event, which take about a day; then the configuration is deleted."""
 _LONGEST_WAIT_S: Final = 60.0
 MAX_TURN_S: Final = 30.0
-"""After this time, the next event of a configuration waits until others had their turn."""
+"""After this time, the next event of a configuration waits until others have had their turn."""
 _LOOKED_AT: Final = 16
 """How many due configurations of each principal are read: more than may be sent, since some hosts may be busy."""
 _ALLOWING: Final = "a2a_push_hosts with its name"
@@ -80,7 +80,7 @@ class PushSender:
         self._network = CheckedNetwork(AddressPolicy(private, setting=_ALLOWING))
         self._sending: dict[tuple[str, str], asyncio.Task[None]] = {}
         self._turns = PushTurns()
-        # Configurations whose turn ended during a look for what is due, so that the look has old rows of them.
+        # Configurations whose turn ended during a search for due events, so that the search has old rows of them.
         self._ended: set[tuple[str, str]] = set()
         self._wake = asyncio.Event()
         tasks.on_events = self.wake
@@ -101,11 +101,11 @@ class PushSender:
             raise invalid_field("url", why)
 
     def wake(self) -> None:
-        """Looks for more to send."""
+        """Searches for more events to send."""
         self._wake.set()
 
     async def run(self) -> None:
-        """Sends what is due, while the daemon runs."""
+        """Sends due events, while the daemon runs."""
         while True:
             self._wake.clear()
             wait_s = _LONGEST_WAIT_S
@@ -128,7 +128,7 @@ class PushSender:
         await self._network.close()
 
     async def _start_due(self) -> float:
-        """Starts what is due; returns the seconds until more is."""
+        """Starts to send due events; returns the seconds until more are due."""
         now = time.time()
         self._ended.clear()
         pending = await self._records.pending(_LOOKED_AT)

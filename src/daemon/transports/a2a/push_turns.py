@@ -24,7 +24,7 @@ class _Turn(NamedTuple):
 
 
 class PushTurns:
-    """What is sent now, and what comes next."""
+    """The notifications that are being sent, and the order of the next ones."""
 
     def __init__(self) -> None:
         self._sending: dict[tuple[str, str], _Turn] = {}
@@ -32,7 +32,7 @@ class PushTurns:
         """The principals that had a turn and still have something to send, the latest last."""
 
     def take(self, due: Iterable[PendingPush]) -> Iterator[PendingPush]:
-        """Yields what is to be sent now; each counts until ``end``."""
+        """Yields the configurations whose events are sent now; each counts until ``end``."""
         waiting = [push for push in due if (push[0].task, push[0].id) not in self._sending]
         places = {principal: place for place, principal in enumerate(self._last, 1)}
         queue: FairQueue[PendingPush] = FairQueue()
@@ -48,7 +48,7 @@ class PushTurns:
         while len(self._sending) < MAX_SENDING:
             served = queue.pop(held, newcomers_only=False)
             if served is None or held.get(served[0], 0) >= MAX_SENDING_OF_PRINCIPAL:
-                return  # the principal with the fewest has its share, and so have all others
+                return  # if the principal with the fewest has its share, all others have theirs
             principal, push = served
             row = push[0]
             host = stored_host(row.url)

@@ -30,7 +30,7 @@ class ResultFilePort(Protocol):
 
 
 class ResultParts:
-    """The files that answers name, of all principals."""
+    """The files that answers to all principals name."""
 
     def __init__(self, files: ResultFilePort, url: Callable[[], str | None]) -> None:
         """``url``: the URL of this port as clients reach it; None: unknown, so that long files are not linked."""

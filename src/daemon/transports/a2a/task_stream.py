@@ -56,7 +56,7 @@ async def send_event(data: bytes, send: Send) -> None:
 
 
 async def answer_unless_disconnected(answering: Coroutine[Any, Any, T], receive: Receive) -> T | None:
-    """The answer; None if the client disconnects before. What the request began continues.
+    """The answer; None if the client disconnects first. A task that the request began continues.
 
     Raises:
         Exception: as raised by ``answering``.

@@ -72,7 +72,7 @@ class TaskView(msgspec.Struct, frozen=True, gc=False):
         return len(self.row.history) + sum(memoryview(artifact).nbytes for artifact in self.artifacts)
 
     def as_answer(self) -> dict[str, Any]:
-        """What an agent answers that answers by messages: the message if the task is completed; else the task, which
+        """The answer of an agent that answers with messages: the message if the task is completed, else the task, which
         says what happened or what is needed.
         """
         if self.state != COMPLETED or not self.artifacts:
@@ -93,8 +93,8 @@ class TaskView(msgspec.Struct, frozen=True, gc=False):
 
 
 def view_of(row: A2ATaskRow, info: CallInfo, now: float, files: Sequence[dict[str, Any]] = ()) -> TaskView:
-    """The task by the state of its call. If that has changed, its row has the new state and the events to store.
-    ``files``: the parts of the retained results that its answer names.
+    """The task according to the state of its call. If the state has changed, the row has the new state and the events
+    to store. ``files``: the parts of the retained results that its answer names.
 
     Call it in a thread if the result is long.
     """

@@ -1,7 +1,7 @@
 """GET streams: notifications to clients of the revisions with ``initialize``.
 
-All that the daemon holds for such a client is what it follows, by its ``Mcp-Session-Id`` and its principal, in memory:
-after a restart of the daemon it subscribes again (decision 117).
+For such a client, the daemon holds only its subscriptions, in memory, by its ``Mcp-Session-Id`` and its principal.
+After a restart of the daemon, the client subscribes again (decision 117).
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from ..http_io import EventStream, wait_disconnected
 from ..notification_queue import NotificationQueue
 
 STREAM_GRACE_S: Final = 300.0
-"""How long subscriptions stay without a stream: clients reconnect within minutes."""
+"""How long subscriptions stay without a stream, because clients reconnect within minutes."""
 _ALIVE: Final = b": listening\n\n"
 _ALIVE_EVERY_S: Final = 15.0
 """Proxies close streams that are idle for a minute."""
@@ -28,7 +28,7 @@ _Key = tuple[str, str]
 
 
 class _ClientStream:
-    """What one client follows, and its stream if it is open."""
+    """The subscriptions of one client, and its stream if it is open."""
 
     def __init__(self, access: Authorization, toolset: str, router: Router) -> None:
         self.access = access
@@ -43,7 +43,7 @@ class _ClientStream:
 
 
 class ClientStreams:
-    """The clients that follow something."""
+    """The clients with subscriptions."""
 
     def __init__(self, router: Router, followers: ResourceFollowers) -> None:
         self._router = router
@@ -54,10 +54,10 @@ class ClientStreams:
         return f"<ClientStreams {len(self._clients)}>"
 
     def follower(self, access: Authorization, toolset: str, label: str) -> Follower:
-        """What the client with this label follows.
+        """The subscriptions of the client with this label.
 
         Raises:
-            OverCapacityError: too many clients follow something already.
+                    OverCapacityError: too many clients follow something already.
         """
         return self._client(access, toolset, label).follower
 
@@ -70,7 +70,7 @@ class ClientStreams:
             self._clients[key] = client
             self._expire_later(key, client)
         else:
-            # Its rights are those of its newest token: an older one may expire, or be revoked, later or sooner.
+            # Its rights are those of its newest token: an older one may expire or be revoked at another time.
             client.access = access
             client.follower.principal = access.principal
         return client
@@ -108,11 +108,11 @@ class ClientStreams:
                 self._expire_later(key, client)
 
     def end(self, principal: str, label: str) -> None:
-        """The client has ended; no effect if it follows nothing."""
+        """Ends the subscriptions of a client that has ended; no effect if it has none."""
         self._remove((principal, label))
 
     def tools_changed(self) -> None:
-        """The tool catalog has changed."""
+        """Reports that the tool catalog has changed."""
         for client in self._clients.values():
             rev = client.follower.view().rev
             if rev != client.tools_rev:

@@ -6,7 +6,7 @@ Kept in memory, and bounded: a label that is forgotten is accepted again, as aft
 from typing import Final
 
 MAX_ENDED: Final = 1_000
-"""Labels of one principal; the ones that ended first are forgotten."""
+"""The most labels of one principal; beyond that, those that ended first are forgotten."""
 MAX_PRINCIPALS: Final = 1_000
 
 
@@ -14,19 +14,19 @@ class EndedClients:
     """The ended labels of each principal: no principal can end a label of another, or make it forgotten early."""
 
     def __init__(self) -> None:
-        # Dictionaries keep the order in which labels ended, and principals last ended one.
+        # Dictionaries keep their order: labels by when they ended, and principals by when they last ended a label.
         self._ended: dict[str, dict[str, None]] = {}
 
     def __repr__(self) -> str:
         return f"<EndedClients of {len(self._ended)} principals>"
 
     def __contains__(self, key: tuple[str, str]) -> bool:
-        """``key``: the names of the principal, and its label."""
+        """``key`` is the name of the principal and the label."""
         principal, label = key
         return label in self._ended.get(principal, ())
 
     def add(self, principal: str, label: str) -> None:
-        """The client has ended."""
+        """Records that a client has ended."""
         labels = self._ended.pop(principal, {})
         labels[label] = None
         self._ended[principal] = labels

@@ -36,7 +36,7 @@ class McpCaller(msgspec.Struct, frozen=True):
     client: ClientInfo
     envelope: RequestEnvelope
     labelled: bool
-    """The label came from the client, so it identifies the sender of its other messages too."""
+    """Whether the client sent the label, so that it also identifies the sender of the client's other messages."""
     size: int
     """The size of the message in bytes."""
     receive: Receive
@@ -44,7 +44,7 @@ class McpCaller(msgspec.Struct, frozen=True):
     stream: EventStream | None
     """For events before the answer; None if the client does not accept them, or sent a batch."""
     unsent: "list[Unsent]"
-    """Closed when the answers to all messages of the POST are sent, or will not be."""
+    """Closed when the answers to all messages of the POST have been sent or will not be sent."""
 
     result_text: ResultText | None = None
     """The form of conversational answers that it requested in a header."""
@@ -89,7 +89,7 @@ def answers_of_label(label: str) -> tuple[QuestionKind, ...]:
 
 
 def client_of_label(label: str) -> ClientInfo:
-    """Returns the client's name, as far as the label contains it."""
+    """Returns the part of the client's name that the label contains."""
     match = _LABEL.fullmatch(label)
     return ClientInfo("" if match is None else match[1])
 

@@ -44,7 +44,7 @@ class McpCalls:
         return f"<McpCalls cancellable={len(self._running)} parked={len(self._parked)}>"
 
     async def run(self, request: RpcRequest, caller: McpCaller) -> bytes | MessageProblem | None:
-        """Runs a call of a tool and returns its answer; None if the client disconnected, or cancelled it."""
+        """Runs a call of a tool and returns its answer; None if the client disconnected or cancelled the call."""
         call = parse_call(request, CALL, caller.size, caller.traceparent, caller.envelope.answers)
         if isinstance(call, MessageProblem):
             return call
@@ -122,7 +122,7 @@ class McpCalls:
             self._router.disconnect(session, exchange)  # does nothing if the call was parked
 
     def cancel(self, request_id: object, caller_label: str, principal: str) -> bool:
-        """Cancels a client's running call by its JSON-RPC id. Such a call is not answered, as the revisions demand.
+        """Cancels a client's running call by its JSON-RPC id. Such a call is not answered, as the revisions require.
         Returns False if it does not run here.
         """
         if not isinstance(request_id, str | int):
@@ -174,7 +174,7 @@ class McpCalls:
 
     def _answer_early(self, running: RunningCall, exchange: McpExchange) -> None:
         """Answers the questions whose answers came with the call, each once. The client has not seen these questions,
-        so one that does not fit does not count: the question is asked.
+        so an answer that does not fit is ignored and the question is asked.
         """
         for entry in self._router.questions.open_questions(running):
             response = exchange.responses.pop(entry.id, None)

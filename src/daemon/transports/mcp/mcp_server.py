@@ -1,4 +1,4 @@
-"""MCP over Streamable HTTP: ``/mcp`` and ``/mcp/{toolset}``. Requests share no state, except what clients follow.
+"""MCP over Streamable HTTP: ``/mcp`` and ``/mcp/{toolset}``. Requests share no state except subscriptions.
 
 headers ▸ body ▸ message ▸ envelope ▸ method ─▶ JSON, or events if anything precedes the answer
 """
@@ -110,7 +110,7 @@ class McpServer:
         self.metadata = metadata
         """Maps a toolset or None to the URL of its OAuth metadata; to None without an issuer."""
         self.on_unknown_request: Callable[[object, str, str], None] = lambda *_: None
-        """Called with the id, the client's label and the principal's name, if the request to cancel is not one of this
+        """Called with the id, the client's label and the principal's name if the request to cancel does not run at this
         node.
         """
         self._ended = EndedClients()
@@ -284,7 +284,7 @@ class McpServer:
             await send_json(post.send, answer, status, named)
 
     async def answer(self, request: RpcRequest, caller: McpCaller) -> bytes | MessageProblem | None:
-        """Answers a request; None if no answer is wanted: the client disconnected, or cancelled it."""
+        """Answers a request; None if no answer is wanted, because the client disconnected or cancelled the request."""
         if request.method == "tools/call":
             return await self._calls.run(request, caller)
         return await self._methods.answer(request, caller)

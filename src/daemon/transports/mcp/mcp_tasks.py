@@ -1,4 +1,4 @@
-"""Tasks: calls that outlive their request, in both forms that MCP has had.
+"""Tasks: calls that outlive their request, in the two forms that MCP has defined.
 
 A task is a session with one call, and the task's id is the session's resume key (decision 30). So a task's result is
 stored, limited and deleted like that of any session, and survives a restart.
@@ -93,7 +93,7 @@ class McpTasks:
         return self._task(task_id, result), session
 
     async def wait_ended(self, session: Session, timeout_s: float | None = None) -> None:
-        """Waits until a task's call is answered, at most ``timeout_s`` seconds; None: without limit."""
+        """Waits until a task's call is answered, at most ``timeout_s`` seconds; with None, without limit."""
         end = None if timeout_s is None else time.monotonic() + timeout_s
         while self._router.status_of(session, CALL) == "running" and (end is None or time.monotonic() < end):
             running = self._router.running_call(session, CALL)

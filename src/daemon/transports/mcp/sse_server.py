@@ -1,8 +1,8 @@
 """MCP of revision 2024-11-05 over HTTP with SSE: a stream of events at ``/sse`` and ``/sse/{toolset}``, and a POST per
 message to the address that its first event names.
 
-A stream is its client: what it says in ``initialize`` is kept until it ends. Its requests take the same path as those
-of ``/mcp``, and their answers are events.
+A stream stands for its client: what the client says in ``initialize`` is kept until the stream ends. Its requests take
+the same path as those of ``/mcp``, and their answers are events.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ from .mcp_server import AdmittedMessage, McpServer, refuse_request
 MESSAGES_PATH: Final = "/messages/"
 """The path of messages; the id of their stream follows."""
 MAX_OPEN_REQUESTS: Final = 64
-"""Requests of one stream without an answer; each answer waits until the client reads."""
+"""The most unanswered requests of one stream; each answer waits until the client reads."""
 _ID_BYTES: Final = 24
 """Random bytes in the id of a stream, so that it cannot be guessed."""
 _ALIVE_EVERY_S: Final = 15.0
@@ -50,7 +50,7 @@ class SharedEvents(EventStream):
         super().__init__(send)
         self._lock = asyncio.Lock()
         self.ended = asyncio.Event()
-        """No client reads any longer, or the daemon ends the stream."""
+        """Whether the client no longer reads, or the daemon has ended the stream."""
 
     async def write(self, data: bytes, *, last: bool = False) -> None:
         """Sends events, unless the stream has ended. ``last`` ends it."""
@@ -88,7 +88,7 @@ class _Client:
         self.tasks: set[asyncio.Task[None]] = set()
 
     def initialize(self, params: dict[str, Any]) -> str:
-        """Takes what ``initialize`` says; returns the label."""
+        """Stores what the client says in ``initialize``; returns the label."""
         self.revision, self.info = negotiated(params.get("protocolVersion")), client_of(params.get("clientInfo"))
         self.answers = kinds_declared(params.get("capabilities"))
         self.label = make_label(self.info, self.answers)

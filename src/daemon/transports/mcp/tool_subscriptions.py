@@ -23,7 +23,7 @@ _LISTS: Final = {
     "resourcesListChanged": "notifications/resources/list_changed",
     "promptsListChanged": "notifications/prompts/list_changed",
 }
-"""The lists that can be followed; tools are compared by their revision."""
+"""The lists that clients can subscribe to; lists of tools are compared by their revision."""
 _ALIVE_EVERY_S: Final = 15.0
 """Proxies close streams that are idle for a minute."""
 
@@ -117,7 +117,7 @@ class ToolSubscriptions:
 
 
 def _honoured(wanted: Mapping[str, Any], follower: Follower, followers: ResourceFollowers) -> dict[str, Any]:
-    """Follows what the client wants; returns the part of it that it will get."""
+    """Subscribes to what the client wants; returns the part that it will get."""
     honoured: dict[str, Any] = {name: True for name in _LISTS if wanted.get(name) is True}
     follower.lists = [method for name, method in _LISTS.items() if name in honoured and method]
     uris = wanted.get("resourceSubscriptions")
