@@ -1,10 +1,12 @@
 """The root of the command line. It holds each command's name and help line; a command's module is imported on use."""
 
 import errno
+import gc
 import logging
 import os
 import sys
 from importlib import import_module
+from types import ModuleType
 from typing import Any, Final
 
 import click
@@ -25,7 +27,7 @@ class LazyGroup(click.Group):
         if cmd_name not in _COMMANDS:
             return None
         module, name, _ = _COMMANDS[cmd_name]
-        command: click.Command = getattr(import_module(f".{module}", __package__), name)
+        command: click.Command = getattr(_import_without_collections(module), name)
         return command
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[Any]:
@@ -48,6 +50,25 @@ class LazyGroup(click.Group):
         """The list that ``--help`` shows."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, help_line) for name, (_, _, help_line) in _COMMANDS.items()])
+
+
+def _import_without_collections(module: str) -> ModuleType:
+    """Import a module of this package, without garbage collection.
+
+    The modules of ``serve`` create hundreds of thousands of objects, and all live until the process ends. Searching
+    them for garbage took a sixth of the CPU time of the import.
+    """
+    name = f"{__package__}.{module}"
+    if name in sys.modules:
+        return sys.modules[name]
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        return import_module(name)
+    finally:
+        gc.freeze()
+        if enabled:
+            gc.enable()
 
 
 _COMMANDS: Final = {
