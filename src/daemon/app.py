@@ -150,6 +150,7 @@ class Daemon:
             connections=lambda: self.websocket.connections,
             chosen_model=default_model(settings, allowed, vendors.providers),
             sources=self.sources,
+            results=self.results,
             agent_registry=self.agents.registries,
             cluster=self.cluster,
             hooks=self.call_hooks,

@@ -68,9 +68,7 @@ class ComponentList:
         return [
             Component("logging", apply=apply_to_logging),
             Component("store", apply=self._apply_to_store),
-            Component(
-                "results", run=daemon.results.delete_expired, apply=self._apply_to_results, close=self._close_results
-            ),
+            Component("results", run=daemon.results.run, apply=self._apply_to_results, close=self._close_results),
             Component("sandbox", apply=self._apply_to_sandbox, close=daemon.sandbox.close),
             Component("audit sender", run=self._start_sender, close=self._close_sender),
             Component("traces", start=self._start_traces, close=self._close_traces),

@@ -18,7 +18,7 @@ from .persistence.result_files import RESULTS_DIRECTORY, ResultFiles, open_resul
 from .persistence.state_directory import StateDirectory
 
 if TYPE_CHECKING:
-    from ..store.postgres.postgres_results import BucketPort
+    from ..store.postgres.result_bucket import ResultBucket
 
 _LISTENS_S: Final = 1.0
 """How long a node that has the name of this one has to accept a connection."""
@@ -79,15 +79,16 @@ def open_retained_results(settings: Settings, state: StateDirectory, node_name: 
         return open_results(state.path / RESULTS_DIRECTORY, ttl_s=ttl_s, max_bytes=max_bytes)
     from ..store.postgres.postgres_results import open_postgres_results  # noqa: PLC0415 - needs an extra
 
+    bucket = None if settings.results_bucket is None else open_bucket(settings.results_bucket)
     shared = open_postgres_results(
         settings.store.get_secret_value(),
         node_name=node_name,
         lost_after_s=settings.lease_s,
         ttl_s=ttl_s,
         max_bytes=max_bytes,
-        bucket=None if settings.results_bucket is None else _open_bucket(settings.results_bucket),
+        bucket=bucket,
     )
-    return ResultFiles(shared)
+    return ResultFiles(shared, check_bucket=None if bucket is None else bucket.check)
 
 
 def open_pins(store: Store, state_dir: Path) -> PinStorage:
@@ -111,7 +112,7 @@ def known_pins(settings: Settings, state_dir: Path) -> ReadablePins:
     return KnownPins(read_pins(settings.store.get_secret_value()))
 
 
-def _open_bucket(url: str) -> "BucketPort":
+def open_bucket(url: str) -> "ResultBucket":
     """
     Raises:
         SettingsError: the URL cannot be used, or the package is not installed.

@@ -18,6 +18,7 @@ from ..cluster.peer_key import PeerKey
 from ..cluster.shared_files import shared_files
 from ..config.setting_sources import SettingsError
 from ..config.settings import Settings
+from ..store_opening import open_bucket
 from .check_result import CheckResult
 
 if TYPE_CHECKING:  # psycopg is an extra
@@ -30,6 +31,7 @@ MAX_CLOCK_SKEW_S: Final = 5.0
 NODE_CONNECTIONS: Final = 9
 """What one node opens: the writer's connection, and those for reads, for limits, and for notifications."""
 _SHOWN: Final = 5
+_BUCKET_REMEDY: Final = "see docs/cluster.md, Retained results; until then, results of more than 1 MiB are refused"
 
 
 async def shared_database(settings: Settings, running: DaemonAddress | None) -> list[CheckResult]:
@@ -57,6 +59,7 @@ async def shared_database(settings: Settings, running: DaemonAddress | None) -> 
         clock(found),
         node_name(name, found.nodes, is_running=running is not None),
         *node_settings(own, found.nodes),
+        *await asyncio.to_thread(result_bucket, settings.results_bucket),
         *await running_nodes(found.nodes, key, clock_ahead_s=found.clock_ahead_s),
     ]
 
@@ -126,6 +129,19 @@ def _inspect(address: str) -> "PostgresInspection":
         message = f"PostgreSQL needs the package {error.name}; pip install 'toold[postgres]'"
         raise StoreError(message, message) from None
     return inspect_postgres(address)
+
+
+def result_bucket(url: str | None) -> list[CheckResult]:
+    """Whether the bucket of large results can be written, read and emptied; nothing if there is none."""
+    if url is None:
+        return []
+    try:
+        open_bucket(url).check()
+    except SettingsError as error:
+        return [CheckResult("results bucket", "fail", str(error), _BUCKET_REMEDY)]
+    except StoreError as error:
+        return [CheckResult("results bucket", "fail", error.reason, _BUCKET_REMEDY)]
+    return [CheckResult("results bucket", "ok", f"{url} can be written, read and emptied")]
 
 
 def durability(found: "PostgresInspection") -> CheckResult:

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Final, Self
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 from pydantic_core import PydanticCustomError
 
+from ...protocol.tool_call import LOCAL
 from ...sources import read_keyed_table
 
 MAX_PER_MINUTE: Final = 10_000
@@ -35,6 +36,10 @@ class QuotaSettings(BaseModel):
     def _check(self) -> Self:
         if self.calls_per_minute is None and self.calls_per_day is None:
             raise PydanticCustomError("quota", "set calls_per_minute, calls_per_day or both")
+        for principal in self.principals:
+            if principal != LOCAL.name and not re.search(r"[:*?\[]", principal):
+                message = "principals has {name}, which is none: a named token is token:{name}, a user is user:{name}"
+                raise PydanticCustomError("quota", message, {"name": principal})
         return self
 
 

@@ -26,6 +26,7 @@ from ..config.fallback_settings import FallbackLists
 from ..dispatch import ProviderBudgets, ProviderLimiter, Router
 from ..dispatch.budget import Budget
 from ..hosted_registries import HostedRegistries
+from ..persistence.result_files import ResultFiles
 from ..provider_setup import ConfiguredProviders
 from . import status_report
 from .model_availability import ModelAvailability
@@ -86,6 +87,7 @@ class LiveDaemonView:
     fallbacks: FallbackLists = field(default_factory=FallbackLists)
     """The models to ask if one fails. A reload replaces them."""
     sources: SourceManager
+    results: ResultFiles
     agent_registry: HostedRegistries
     cluster: "ClusterView | None" = None
     """The nodes that share the database; None if this daemon has it for itself."""
@@ -138,6 +140,9 @@ class LiveDaemonView:
         if self.store.problem is not None:
             detail = f"the database cannot be written ({self.store.problem}); only local calls are accepted"
             problems.append(DaemonProblem("the database cannot be written; only local calls are accepted", detail))
+        if self.results.problem is not None:
+            summary = "the bucket of results cannot be used; results of more than 1 MiB are refused"
+            problems.append(DaemonProblem(summary, f"{summary}: {self.results.problem}"))
         if self.store.damage is not None:
             problems.append(DaemonProblem("the database is damaged", self.store.damage))
         if self.cluster is not None:

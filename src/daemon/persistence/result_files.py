@@ -40,10 +40,16 @@ _log = structlog.get_logger(__name__)
 
 
 class ResultFiles:
-    """The results of all principals, accessed on a separate thread. Implements ``tools.RetainedResults``."""
+    """The results of all principals, accessed on a separate thread. Implements ``tools.RetainedResults``.
 
-    def __init__(self, storage: ResultStorage) -> None:
+    ``check_bucket`` uses the bucket of large results, if there is one; it raises StoreError if that fails.
+    """
+
+    def __init__(self, storage: ResultStorage, *, check_bucket: Callable[[], None] | None = None) -> None:
         self._storage = storage
+        self._check_bucket = check_bucket
+        self.problem: str | None = None
+        """Why the bucket could not be used when it was checked."""
         self._thread = concurrent.futures.ThreadPoolExecutor(1, thread_name_prefix="result-files")
 
     def __repr__(self) -> str:
@@ -128,14 +134,28 @@ class ResultFiles:
                 f"The file of result {shown} was changed or damaged.", transient=False
             ) from None
 
-    async def delete_expired(self) -> None:
-        """Deletes expired results periodically, until cancelled."""
+    async def run(self) -> None:
+        """Deletes expired results periodically, until cancelled. Checks the bucket until it can be used."""
         while True:
+            if self._check_bucket is not None and await self._usable(self._check_bucket):
+                self._check_bucket = None
             try:
                 await self._run(lambda: self._storage.delete_expired(time.time()))
             except (OSError, StoreError) as error:
                 _log.warning("expired results cannot be deleted", reason=_reason(error))
             await asyncio.sleep(DELETE_INTERVAL_S)
+
+    async def _usable(self, check: Callable[[], None]) -> bool:
+        # On another thread: small results do not wait for the bucket.
+        try:
+            await asyncio.to_thread(check)
+        except StoreError as error:
+            if error.reason != self.problem:
+                _log.warning("the bucket of results cannot be used", reason=error.reason)
+            self.problem = error.reason
+            return False
+        self.problem = None
+        return True
 
     def close(self) -> None:
         """Stops the thread; an operation that hangs is abandoned."""

@@ -2,11 +2,17 @@
 service that ``obstore`` knows. Imported only if a bucket is configured, because it needs an extra.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+import os
+import re
+import secrets
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from datetime import timedelta
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import obstore
+from obstore.exceptions import BaseError, NotFoundError, PermissionDeniedError, UnauthenticatedError
 from obstore.store import from_url
 
 from ..store_errors import StoreError
@@ -14,18 +20,35 @@ from ..store_errors import StoreError
 _REASON_CHARS: Final = 200
 _TIMEOUT: Final = "30s"
 """The timeout of one request; an upload has several."""
+_RETRIES: Final = {"max_retries": 5, "retry_timeout": timedelta(seconds=20)}
+"""The retries of one request take some three seconds if the server refuses connections; a call waits for them."""
+_ENDPOINTS: Final = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
+_ALLOW_HTTP: Final = "AWS_ALLOW_HTTP"
+_CODE: Final = re.compile(r"<Code>(\w{1,60})</Code>")
+_INSTANCE_KEYS: Final = "http://169.254."
+"""Where programs on a cloud's machines get keys; asked if there are no others."""
 
 
 class ResultBucket:
     """The objects below one prefix of a bucket. Methods block, and raise StoreError if the bucket cannot be used."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, env: Mapping[str, str] = os.environ) -> None:
         """``url`` is such as ``s3://bucket/prefix``. Keys and the endpoint come from the environment variables of the
         service, such as ``AWS_ACCESS_KEY_ID`` and ``AWS_ENDPOINT_URL``.
         """
-        with _reported():
-            options: Any = {} if url.startswith("file:") else {"client_options": {"timeout": _TIMEOUT}}
+        self._name = urlsplit(url).netloc
+        if url.startswith("s3:"):
+            _require_endpoint(env)
+        with self._reported():
+            options: Any = {} if url.startswith("file:") else {"client_options": _client(env), "retry_config": _RETRIES}
             self._store: Any = from_url(url, **options)
+
+    def check(self) -> None:
+        """Writes, reads and deletes a small object."""
+        name = f"check-{secrets.token_hex(8)}"
+        self.put(name, [b"toold"])
+        self.read(name, 0, 5)
+        self.delete([name])
 
     def put(self, name: str, pieces: Iterable[bytes]) -> int:
         """Writes an object piece by piece; returns its size. An error of ``pieces`` is raised unchanged; the object
@@ -42,7 +65,7 @@ class ResultBucket:
             except Exception as error:  # noqa: BLE001 - raised below: the library would wrap it
                 failed = error
 
-        with _reported():
+        with self._reported():
             obstore.put(self._store, name, counted())
         if failed is not None:
             raise failed
@@ -52,23 +75,76 @@ class ResultBucket:
         """Returns ``size`` bytes of an object that has at least as many."""
         if size <= 0:
             return b""
-        with _reported():
+        with self._reported():
             return bytes(obstore.get_range(self._store, name, start=offset, length=size))
 
     def delete(self, names: Sequence[str]) -> None:
         """Deletes objects; those that do not exist are skipped."""
         for name in names:
-            with _reported(), suppress(FileNotFoundError):
+            with self._reported(), suppress(FileNotFoundError):
                 obstore.delete(self._store, name)
 
+    @contextmanager
+    def _reported(self) -> Iterator[None]:
+        """Raises errors of the bucket as StoreError."""
+        try:
+            yield
+        except StoreError:
+            raise
+        except (BaseError, OSError, ValueError) as error:
+            raise _failed(_reason(error, self._name)) from None
 
-@contextmanager
-def _reported() -> Iterator[None]:
-    """Raises errors of the bucket as StoreError with their first line; the other lines are for developers."""
-    try:
-        yield
-    except StoreError:
-        raise
-    except (obstore.exceptions.BaseError, OSError, ValueError) as error:
-        reason = " ".join(str(error).split("\n", 1)[0].split())[:_REASON_CHARS]
-        raise StoreError(f"the bucket of results cannot be used ({reason})", reason) from None
+
+def _failed(reason: str) -> StoreError:
+    return StoreError(f"the bucket of results cannot be used ({reason})", reason)
+
+
+def _require_endpoint(env: Mapping[str, str]) -> None:
+    """Checks the address of the server: the library crashes on some that are none.
+
+    Raises:
+        StoreError: it cannot be used.
+    """
+    for variable in _ENDPOINTS:
+        value = env.get(variable)
+        if not value:
+            continue
+        try:
+            parts = urlsplit(value)
+            usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+        except ValueError:
+            usable = False
+        if not usable:
+            raise _failed(f"{variable} must be a URL such as https://s3.example.com")
+        if parts.scheme == "http" and not _allows_http(env):
+            raise _failed(
+                f"{variable} begins with http://, which shows keys and results; set {_ALLOW_HTTP}=true for that"
+            )
+
+
+def _client(env: Mapping[str, str]) -> dict[str, Any]:
+    # Options that are given replace those of the variable.
+    return {"timeout": _TIMEOUT, "allow_http": _allows_http(env)}
+
+
+def _allows_http(env: Mapping[str, str]) -> bool:
+    return env.get(_ALLOW_HTTP, "").lower() in {"true", "1", "yes"}
+
+
+def _reason(error: Exception, bucket: str) -> str:
+    """Says in one line why the bucket cannot be used."""
+    text = str(error)
+    code = _CODE.search(text)
+    shown = f" ({code[1]})" if code else ""
+    if isinstance(error, PermissionDeniedError | UnauthenticatedError):
+        return (
+            f"the server refuses the keys{shown}: they need the right to read, write and delete in the bucket {bucket}"
+        )
+    if isinstance(error, NotFoundError | FileNotFoundError):
+        return f"the bucket {bucket}, or the object, does not exist{shown}"
+    if _INSTANCE_KEYS in text:
+        return "there are no keys: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+    if "error sending request" in text:
+        asked = re.search(r"(https?://[^/\s]+)", text)
+        return f"no answer from {asked[1] if asked else 'the server'}: check the address and the network"
+    return " ".join(text.split("\n", 1)[0].split())[:_REASON_CHARS]

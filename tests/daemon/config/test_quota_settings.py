@@ -14,6 +14,10 @@ from toold.daemon.config.quota_settings import QuotaSettingsError, read_quotas
         ({"q": {"calls_per_minute": 10_001}}, "q: calls_per_minute"),
         ({"q": {"calls_per_day": 1, "tools": []}}, "q: tools"),
         ({"q": {"calls_per_day": 1, "tols": ["x"]}}, "q: .*tols.*did you mean"),
+        (
+            {"q": {"calls_per_day": 1, "principals": ["local", "ci"]}},
+            "q: .*ci, which is none: a named token is token:ci",
+        ),
         ({f"q{number}": {"calls_per_day": 1} for number in range(101)}, "at most 100"),
     ],
 )

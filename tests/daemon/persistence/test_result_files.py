@@ -82,7 +82,7 @@ async def test_expired_results_are_deleted_periodically(
     monkeypatch.setattr("toold.daemon.persistence.result_files.DELETE_INTERVAL_S", 0.001)
     await results.keep(LOCAL, "e-1", 1, None, "json")
     results.apply(ttl_s=-1, max_bytes=1000)
-    tidying = asyncio.create_task(results.delete_expired())
+    tidying = asyncio.create_task(results.run())
     async with asyncio.timeout(20):
         while (tmp_path / "results" / "local" / "e-1.json").exists():
             await asyncio.sleep(0.001)

@@ -3,11 +3,13 @@
 The bucket is a directory.
 """
 
+import asyncio
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from tests.store.postgres_databases import PostgresDatabase
+from toold.daemon.persistence import result_files
 from toold.store import ResultSizeError, StoreError
 from toold.store.postgres.postgres_results import CHUNK_BYTES, PostgresResults, open_postgres_results
 from toold.store.postgres.result_bucket import ResultBucket
@@ -157,3 +159,56 @@ def test_a_bucket_that_has_gone_is_an_error(open_again: OpenResults, bucket: Pat
     assert "\n" not in str(raised.value)
     results.write("local", "e1-2", "json", [LARGE], 0.0)
     assert results.read("local", "e1-2", 0.0) == ("json", LARGE)
+
+
+@pytest.mark.parametrize(
+    ("env", "said"),
+    [
+        ({"AWS_ENDPOINT_URL": "s3.example"}, "AWS_ENDPOINT_URL must be a URL such as https://s3.example.com"),
+        ({"AWS_ENDPOINT": "https://"}, "AWS_ENDPOINT must be a URL"),
+        ({"AWS_ENDPOINT_URL": "https://a:b"}, "AWS_ENDPOINT_URL must be a URL"),
+        ({"AWS_ENDPOINT_URL": "http://127.0.0.1:1"}, "set AWS_ALLOW_HTTP=true"),
+    ],
+)
+def test_an_endpoint_that_cannot_be_used_is_refused(env: dict[str, str], said: str) -> None:
+    """Before the library, which crashes on some, gets it; the S3 server of `make test-peers` shows the other errors."""
+    with pytest.raises(StoreError, match=said):
+        ResultBucket("s3://results/toold", env)
+
+
+async def test_a_bucket_is_checked_until_it_can_be_used(
+    postgres_database: PostgresDatabase, bucket: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its problem is known meanwhile; afterwards nothing checks it any more."""
+    monkeypatch.setattr(result_files, "DELETE_INTERVAL_S", 0.001)
+    attempts = 0
+
+    def check() -> None:
+        nonlocal attempts
+        attempts += 1
+        if attempts < 3:
+            raise StoreError("the bucket of results cannot be used (away)", "away")
+        ResultBucket(f"file://{bucket}").check()
+
+    shared = open_postgres_results(
+        postgres_database.address, node_name="n", lost_after_s=60.0, ttl_s=3600.0, max_bytes=1000
+    )
+    cycles, delete = 0, shared.delete_expired
+
+    def count(now: float) -> None:
+        nonlocal cycles
+        cycles += 1
+        delete(now)
+
+    monkeypatch.setattr(shared, "delete_expired", count)
+    results = result_files.ResultFiles(shared, check_bucket=check)
+    problems = set[str | None]()
+    running = asyncio.create_task(results.run())
+    while cycles < 5:
+        await asyncio.sleep(0.001)
+        problems.add(results.problem)
+    running.cancel()
+    results.close()
+    assert problems >= {"away", None}
+    assert attempts == 3
+    assert objects(bucket) == []
