@@ -37,6 +37,7 @@ PAUSE_S: Final = 0.25
 PATIENCE_S: Final = 1700.0
 """The timeout of a call, longer than any run: an unanswered call counts as lost, and no clock may answer it."""
 CHAT: Final = "chat"
+_REFUSED_S: Final = 0.3
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,16 @@ class CallSpec:
     repeat: bool
     """Whether to repeat the call under its id after the answer."""
     cancel_after_s: float | None
+
+    @property
+    def drawn(self) -> bool:
+        """Whether it is one of the calls that the run has to make."""
+        return self.tool in {WRITES, NESTED}
+
+    @property
+    def pause_s(self) -> float:
+        """How long its client waits if it is refused: the next call would be too."""
+        return _REFUSED_S
 
     @property
     def arguments(self) -> Mapping[str, Any]:
@@ -307,8 +318,10 @@ async def brief_caller(port: int, token: str, name: str) -> AsyncIterator[BriefC
     yield BriefCaller(port, token, name)
 
 
-Kind = tuple[str, Callable[[int, str, str], AbstractAsyncContextManager[Caller]]]
-"""The name of a kind of client, and the function that connects one; it takes the port, the token and a name."""
+Connect = Callable[[int, str, str], AbstractAsyncContextManager[Caller]]
+"""Connects a client; takes the port, the token and a name."""
+Kind = tuple[str, Connect]
+"""The name of a kind of client, and the function that connects one."""
 KINDS: Final[Sequence[Kind]] = (
     ("library", library_caller),
     ("library", library_caller),

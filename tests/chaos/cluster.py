@@ -7,13 +7,13 @@ database; the database is restarted and killed, slow, full (simulated) and at it
 
 import argparse
 import asyncio
-import json
 import logging
 import random
 import shutil
 import signal
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -22,20 +22,27 @@ from pathlib import Path
 from typing import Final
 
 from .__main__ import report
-from .callers import HEARTBEAT_S, KINDS
+from .callers import HEARTBEAT_S, KINDS, library_caller
+from .cluster_evidence import audit_rows, limits, verify_chains
 from .cluster_nodes import FENCED, NODES, Database, Node, database, start_nodes
 from .daemon import DaemonError
 from .detached_caller import detached_caller
 from .evidence import effect_lines, effect_log
 from .history import EffectWatch, history
+from .limited_callers import PRINCIPALS, limit_settings, limited_specs, quota_tables, token_options
 from .linearizability import check, save
 from .project import ProjectError
 from .proxy import Proxy, draw
-from .run import IN_FLIGHT, Course, Say, Scale, damage, end_all, make_calls, report_progress
-from .tally import DETACHED, Evidence, Row, Tally, tally
+from .run import IN_FLIGHT, Client, Course, Say, Scale, damage, end_all, make_calls, report_progress
+from .stand_in_vendor import NODE_KEY, StandInVendor
+from .tally import DETACHED, Evidence, Tally, tally
 
 LEASE_S: Final = 4.0
 """Shorter than in production, so that a run of minutes has many leases that end."""
+LATE_S: Final = 2.5 * LEASE_S + 2.0
+"""How late a call may be that a node holds back: the longest fault, and some time to work off what has waited."""
+LIMITS_FROM: Final = 1_000
+"""A run with fewer calls need not reach each limit."""
 BETWEEN: Final = (30, 120)
 """The range of answers between the beginnings of two faults."""
 HISTORY: Final = "history.jsonl"
@@ -61,15 +68,26 @@ async def run_cluster(directory: Path, scale: ClusterScale, say: Say = lambda _:
     """
     async with AsyncExitStack() as stack:
         server = await stack.enter_async_context(database())
+        vendor = await stack.enter_async_context(StandInVendor())
+        limited = limit_settings(scale.run.calls, LATE_S)
         settings = {
+            "TOOLD_CONFIG": str(
+                vendor.write_settings(directory, quota_tables(limited), provider_budget=limited.provider_budget)
+            ),
             "TOOLD_LEASE_S": str(LEASE_S),
             "TOOLD_PING_INTERVAL_S": str(HEARTBEAT_S),
             "TOOLD_PING_TIMEOUT_S": str(HEARTBEAT_S),
             "TOOLD_MAX_RUNNING_PER_SESSION": str(IN_FLIGHT - 1),
             "TOOLD_AUDIT_KEEP_DAYS": "100000",
         }
-        nodes, token = await start_nodes(stack, directory, server, settings)
-        second = (directory / "second.token").read_text()
+        options = {"second": (), **{each: token_options(each, limited) for each in PRINCIPALS}}
+        began = time.time()
+        nodes, token = await start_nodes(stack, directory, server, settings, tokens=options, vendor_key=NODE_KEY)
+        tokens = {name: (directory / f"{name}.token").read_text() for name in options}
+        more = [
+            Client(f"{each}-{number}", library_caller, tokens[each], limited_specs(each, f"{number}", scale.run.seed))
+            for number, each in enumerate(PRINCIPALS)
+        ]
         upstream = partial(_next_ports, nodes, random.Random(f"{scale.run.seed} balancer"))
         balancer = await stack.enter_async_context(Proxy(upstream, partial(draw, scale.run.seed)))
         course, watch = Course(scale.run.calls), EffectWatch([effect_log(node.daemon.state) for node in nodes])
@@ -78,15 +96,21 @@ async def run_cluster(directory: Path, scale: ClusterScale, say: Say = lambda _:
         watchers += [_supervise(course, node) for node in nodes]
         tasks = [asyncio.create_task(each) for each in (*faults, *watchers)]
         stack.push_async_callback(end_all, tasks)
-        unexpected = await make_calls(scale.run, course, balancer, [token, second], tasks[: len(faults)], _KINDS)
+        unexpected = await make_calls(
+            scale.run, course, balancer, [token, tokens["second"]], tasks[: len(faults)], _KINDS, more
+        )
         for node in nodes:
             await node.turn.acquire()  # a node that is starting cannot be stopped in an orderly way
         await end_all(tasks[len(faults) :])
         for node in nodes:
-            await node.daemon.stop(frozenset({0, FENCED}))
+            await node.stop()
+        watch.look()
+        server.remove_simulated_disk()
         rows = await asyncio.to_thread(audit_rows, server)
-    watch.look()
+        chains = await verify_chains(nodes[0], len(rows))
+        judged, of_limits = await asyncio.to_thread(limits, limited, server, nodes, vendor, watch, course.calls, began)
     logs = [node.daemon.logged() for node in nodes]
+    vendor.save(directory / "vendor.jsonl")
     observed = list(history(course.calls, watch.effects, rows))
     save(directory / HISTORY, observed)
     detached = {call.id for call in course.calls if call.tool == DETACHED}
@@ -101,6 +125,11 @@ async def run_cluster(directory: Path, scale: ClusterScale, say: Say = lambda _:
         **outcome.breaches,
         "frames that answer no call": unexpected,
         "calls whose history no order explains": [str(each) for each in check(observed)],
+        "limits exceeded": [f"{each.name}: {each}" for each in judged if each.exceeded],
+        "limits that were not reached, so nothing is shown": [
+            f"{each.name}: {each}" for each in judged if not each.reached and scale.run.calls >= LIMITS_FROM
+        ],
+        "audit chains": chains.problems,
     }
     relays = sum(log.count('"connection relayed"') for log in logs)
     declared_dead = sum(log.count('"node declared dead"') for log in logs)
@@ -110,6 +139,9 @@ async def run_cluster(directory: Path, scale: ClusterScale, say: Say = lambda _:
         "detached calls": len(detached),
         "  whose start has no answer": sum(call.given_up for call in course.calls),
         "judged observations": len(observed),
+        "audit chains": chains.number,
+        "  rows verified": chains.checked,
+        **of_limits,
     }
     return Tally({**outcome.figures, **damage(course, balancer), **seen}, breaches)
 
@@ -121,20 +153,13 @@ def _next_ports(nodes: Sequence[Node], chance: random.Random) -> Sequence[int]:
     return ports
 
 
-def audit_rows(server: Database) -> list[Row]:
-    """All audit rows in the database."""
-    query = "SELECT json_build_array(id, request_id, outcome, executed) FROM toold.call ORDER BY number"
-    rows = [json.loads(line) for line in server.sql(query).splitlines()]
-    return [Row(each, json.loads(request_id), *rest) for each, request_id, *rest in rows]
-
-
 # --- faults ----------------------------------------------------------------------------------------------------------
 
 
 async def _kill(node: Node, chance: random.Random, _: Database) -> None:
     """The process ends at once, and starts again after a moment."""
     async with node.turn:
-        await node.daemon.kill()
+        await node.kill()
         await asyncio.sleep(chance.choice([0, chance.uniform(0, 3.0)]))
         await node.start()
 
@@ -142,7 +167,7 @@ async def _kill(node: Node, chance: random.Random, _: Database) -> None:
 async def _drain(node: Node, chance: random.Random, _: Database) -> None:
     """The process stops as for an upgrade, and starts again."""
     async with node.turn:
-        await node.daemon.stop(frozenset({0, FENCED}))
+        await node.stop()
         await asyncio.sleep(chance.uniform(0, 1.0))
         await node.start()
 

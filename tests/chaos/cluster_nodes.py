@@ -6,7 +6,8 @@ import secrets
 import shutil
 import signal
 import tempfile
-from collections.abc import AsyncIterator, Iterator, Mapping
+import time
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import Final, Self
@@ -41,6 +42,14 @@ _FILL: Final = "UPDATE public.disk SET is_full = {full}"
 _END_CONNECTIONS: Final = (
     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE starts_with(application_name, 'toold {node} ')"
 )
+
+
+_EFFECT_TOOL: Final = """
+import os, pathlib
+from toold.tools import EFFECT_LOG, simulated_tools
+sim_effect, = simulated_tools(pathlib.Path(os.environ["TOOLD_STATE_DIR"]) / EFFECT_LOG)
+"""
+"""The tool that comes with the simulator, for nodes without it."""
 
 
 class Database:
@@ -82,6 +91,10 @@ class Database:
     def simulate_disk(self) -> None:
         """SIMULATED: a trigger makes each commit of a node fail as on a full disk, after ``fill``."""
         self.sql(_FULL)
+
+    def remove_simulated_disk(self) -> None:
+        """Removes what ``simulate_disk`` created: ``toold audit verify`` reports triggers that are not toold's."""
+        self.sql("DROP FUNCTION public.require_space CASCADE")
 
     def fill(self, *, full: bool) -> None:
         """Fills the simulated disk, or makes space."""
@@ -226,11 +239,17 @@ class DatabaseLink:
 class Node:
     """One node of the cluster: a daemon process and its link to the database."""
 
-    def __init__(self, directory: Path, link: DatabaseLink, settings: Mapping[str, str]) -> None:
+    def __init__(
+        self, directory: Path, link: DatabaseLink, settings: Mapping[str, str], *, simulate: bool = True
+    ) -> None:
         directory.mkdir()
         self.name = directory.name
         self.link = link
-        self.daemon = Daemon(directory, settings)
+        self.daemon = Daemon(directory, settings, simulate=simulate)
+        self.killed: list[float] = []
+        """When it was killed, in Unix time."""
+        self.drained: list[float] = []
+        """When it had stopped in an orderly way, in Unix time."""
         self.turn = asyncio.Lock()
         """Held while something stops and starts the process."""
         self.fault = asyncio.Lock()
@@ -252,6 +271,29 @@ class Node:
             else:
                 return
 
+    async def kill(self) -> None:
+        """Kills the process."""
+        self.killed.append(time.time())
+        await self.daemon.kill()
+
+    async def stop(self) -> None:
+        """Stops the process as for an upgrade.
+
+        Raises:
+            DaemonError: it did not end in time, or neither in an orderly way nor because it was declared dead.
+        """
+        await self.daemon.stop(frozenset({0, FENCED}))
+        if self.daemon.exit_code == 0:
+            self.drained.append(time.time())
+
+    def install(self, module: str, source: str) -> None:
+        """Installs a package of tools, before the first start."""
+        info = self.daemon.state.parent / f"{module}-1.0.dist-info"
+        info.mkdir()
+        (info.parent / f"{module}.py").write_text(source)
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {module}\nVersion: 1.0\n")
+        (info / "entry_points.txt").write_text(f"[toold.tools]\n{module} = {module}\n")
+
     def prepare(self, audit_key: str) -> None:
         """Creates the state directory with the audit key that all nodes have."""
         self.daemon.state.mkdir(mode=0o700)
@@ -261,10 +303,17 @@ class Node:
 
 
 async def start_nodes(
-    stack: AsyncExitStack, directory: Path, database: Database, settings: Mapping[str, str]
+    stack: AsyncExitStack,
+    directory: Path,
+    database: Database,
+    settings: Mapping[str, str],
+    *,
+    tokens: Mapping[str, Sequence[str]] | None = None,
+    vendor_key: str | None = None,
 ) -> tuple[list[Node], str]:
-    """Starts the nodes of a cluster; the stack ends them. Returns their token too; the token of another principal is in
-    the file ``second.token``.
+    """Starts the nodes of a cluster; the stack ends them. Returns their token too. Named tokens are made with the
+    options of ``tokens``, and are in files such as ``ci.token``. ``vendor_key``: the variable with the key for a
+    stand-in vendor, which is the node's name; without it, the simulator answers.
 
     Raises:
         DaemonError: one does not start.
@@ -279,12 +328,18 @@ async def start_nodes(
             "TOOLD_TOKEN": token,
             "TOOLD_GRACE_PERIOD_S": "3",
         }
-        nodes.append(Node(directory / f"node-{number}", link, own | dict(settings)))
-        nodes[-1].prepare(audit_key)
-        stack.push_async_callback(nodes[-1].daemon.close)
-    second = await nodes[0].daemon.create_token("second")
-    (directory / "second.token").write_text(second)
-    for node in nodes[1:]:
+        if vendor_key is not None:
+            own |= {"TOOLD_SIMULATE": "false", vendor_key: f"node-{number}"}
+        node = Node(directory / f"node-{number}", link, own | dict(settings), simulate=vendor_key is None)
+        node.prepare(audit_key)
+        if vendor_key is not None:
+            node.install("effect_tool", _EFFECT_TOOL)
+        nodes.append(node)
+        stack.push_async_callback(node.daemon.close)
+    if tokens:
+        for name, secret in (await nodes[0].daemon.create_tokens(tokens)).items():
+            (directory / f"{name}.token").write_text(secret)
+    for node in nodes[1:] if tokens else ():
         shutil.copy(nodes[0].daemon.state / "tokens.json", node.daemon.state)
     for node in nodes:
         await node.start()

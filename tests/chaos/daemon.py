@@ -34,6 +34,13 @@ runpy.run_module("toold", run_name="__main__", alter_sys=True)
 """
 """Runs toold with a clock that is fast by the first argument, in seconds. If the second argument is n, not 0, the
 process is killed before its n-th commit to the database; if it is -n, after it."""
+_CREATE_TOKENS: Final = """
+import json, sys
+from toold.cli.token_command import command
+for arguments in json.loads(sys.argv[1]):
+    command(arguments, standalone_mode=False)
+"""
+"""One process, because starting one takes longer than creating a token."""
 _START_S: Final = 300.0
 """Importing everything takes a second of CPU time, which other programs may take from it for long."""
 _STOP_S: Final = 30.0
@@ -57,12 +64,13 @@ def free_port() -> int:
 
 
 class Daemon:
-    """A simulated daemon in ``directory``; ``settings`` are environment variables."""
+    """A daemon in ``directory``; ``settings`` are environment variables. ``simulate``: it asks the simulator."""
 
-    def __init__(self, directory: Path, settings: Mapping[str, str]) -> None:
+    def __init__(self, directory: Path, settings: Mapping[str, str], *, simulate: bool = True) -> None:
         self.state = directory / "state"
         self.port, self.http_port = free_port(), free_port()
         self.starts = 0
+        self._simulate = simulate
         self._directory = directory
         self._log = directory / "daemon.log"
         self.env = daemon_environment(self.state, **settings)
@@ -111,7 +119,7 @@ class Daemon:
         with self._log.open("ab") as log:
             self._process = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-c", _PROGRAM, str(self.clock_shift_s), str(self.kill_at_commit)),
-                *("serve", "--simulate", *ports),
+                *("serve", *(["--simulate"] if self._simulate else []), *ports),
                 stdout=log,
                 stderr=log,
                 env=self.env,
@@ -140,16 +148,26 @@ class Daemon:
         Raises:
             DaemonError: it could not be created.
         """
+        return (await self.create_tokens({name: ()}))[name]
+
+    async def create_tokens(self, tokens: Mapping[str, Sequence[str]]) -> dict[str, str]:
+        """Create tokens of other principals by their names, with these options of ``toold token create``.
+
+        Raises:
+            DaemonError: one could not be created.
+        """
+        commands = [["create", name, *options] for name, options in tokens.items()]
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "toold", "token", "create", name),
+            *(sys.executable, "-c", _CREATE_TOKENS, json.dumps(commands)),
             stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
             env=self.env,
             cwd=self._directory,
         )
-        output, _ = await process.communicate()
+        output, errors = await process.communicate()
         if process.returncode != 0:
-            raise self._fault(f"refused to create a token ({process.returncode})")
-        return output.decode().split()[-1]
+            raise self._fault(f"refused to create tokens ({process.returncode}): {errors.decode()}")
+        return dict(zip(tokens, output.decode().split(), strict=True))
 
     async def kill(self) -> None:
         """Kill the process, as a crash would."""

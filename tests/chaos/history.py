@@ -8,11 +8,12 @@ from time import monotonic
 from typing import Final
 
 from .linearizability import Operation
+from .stand_in_vendor import RATED
 from .tally import EXPIRED, LOCAL, Answer, Call, Row
 
 _LOOK_S: Final = 0.02
-UNSEEN: Final = "chat"
-"""A tool whose executions nothing outside of the daemon shows."""
+UNSEEN: Final = frozenset({"chat", RATED})
+"""Tools whose executions the effect logs do not show."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +76,6 @@ def history(calls: Sequence[Call], effects: Sequence[Effect], rows: Sequence[Row
 
 
 def _answered(call: Call, answer: Answer) -> Operation:
-    executed = None if call.tool == UNSEEN and answer.executed == "yes" else answer.executed
+    executed = None if call.tool in UNSEEN and answer.executed == "yes" else answer.executed
     content = None if answer.outcome != "ok" else call.id if answer.own else "what another call sent"
     return Operation(call.id, "answered", answer.asked_at, answer.at, answer.outcome, executed, content)

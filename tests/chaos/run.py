@@ -13,7 +13,7 @@ from typing import Final
 
 from tests.full_disk import largest_file
 
-from .callers import HEARTBEAT_S, KINDS, BluntCaller, Caller, CallSpec, Kind, call_specs, shortened_times
+from .callers import HEARTBEAT_S, KINDS, BluntCaller, Caller, CallSpec, Connect, Kind, call_specs, shortened_times
 from .daemon import Daemon
 from .evidence import LONGEST_TURN_S, audit_rows, effect_lines, turns, unpersisted, unsent
 from .hostile_peers import PEERS, attack
@@ -21,11 +21,10 @@ from .memory import MIB, MemoryWatch
 from .memory import SETTINGS as MEMORY_SETTINGS
 from .project import Project
 from .proxy import Proxy, draw
-from .tally import NESTED, WRITES, Call, Evidence, Tally, tally
+from .tally import Call, Evidence, Tally, tally
 
 IN_FLIGHT: Final = 4
 """Concurrent calls of one client."""
-_PAUSE_S: Final = 0.3
 _FINAL_ANSWERS_S: Final = 30.0
 """After the last fault, a call that is not answered within this counts as lost."""
 _SENDING_S: Final = 120.0
@@ -93,6 +92,16 @@ class Course:
             self._moved.clear()
             await self._moved.wait()
         return not self.over
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """A client of a run, and its calls."""
+
+    name: str
+    connected: Connect
+    token: str
+    todo: Iterator[CallSpec]
 
 
 async def run(directory: Path, scale: Scale, project: Project | None = None, say: Say = lambda _: None) -> Tally:
@@ -163,8 +172,10 @@ async def make_calls(
     tokens: Sequence[str],
     faults: Sequence[asyncio.Task[None]],
     kinds: Sequence[Kind] = KINDS,
+    more: Sequence[Client] = (),
 ) -> Sequence[str]:
     """Make all calls and wait for their answers. Returns the frames that blunt clients got and that answer no call.
+    ``more`` clients make calls as long as there are some to make.
 
     The faults end with the last call or at the time limit; afterwards everything that they stopped runs again.
     """
@@ -172,14 +183,10 @@ async def make_calls(
         stack.enter_context(shortened_times())
         callers: list[Caller] = []
         works: list[asyncio.Task[None]] = []
-        for number in range(scale.clients):
-            kind, connected = kinds[number % len(kinds)]
-            name = f"{kind}-{number}"
-            token = tokens[number // len(kinds) % len(tokens)]
-            caller = await stack.enter_async_context(connected(proxy.port, token, name))
+        for client in (*more, *_clients(scale, tokens, kinds)):
+            caller = await stack.enter_async_context(client.connected(proxy.port, client.token, client.name))
             callers.append(caller)
-            todo = call_specs(name, scale.seed)
-            works += [asyncio.create_task(_work(caller, todo, course)) for _ in range(IN_FLIGHT)]
+            works += [asyncio.create_task(_work(caller, client.todo, course)) for _ in range(IN_FLIGHT)]
         stack.push_async_callback(end_all, works)
         all_made = asyncio.create_task(asyncio.wait(works))
         # A fault task that ends before the run has failed.
@@ -199,17 +206,24 @@ async def make_calls(
     return [frame for caller in callers if isinstance(caller, BluntCaller) for frame in caller.unexpected]
 
 
+def _clients(scale: Scale, tokens: Sequence[str], kinds: Sequence[Kind]) -> Iterator[Client]:
+    for number in range(scale.clients):
+        kind, connected = kinds[number % len(kinds)]
+        name = f"{kind}-{number}"
+        yield Client(name, connected, tokens[number // len(kinds) % len(tokens)], call_specs(name, scale.seed))
+
+
 async def _work(caller: Caller, todo: Iterator[CallSpec], course: Course) -> None:
     for call_spec in todo:
         if course.over or not course.to_write:
             return
-        course.to_write -= call_spec.tool in {WRITES, NESTED}
+        course.to_write -= call_spec.drawn
         call = Call(call_spec.id, call_spec.tool, asked_at=time.monotonic())
         course.calls.append(call)
         await caller.make(call_spec, call)
         course.count()
-        if call.answers and call.answers[0].executed == "no":  # rejected; the next call would be too
-            await asyncio.sleep(_PAUSE_S)
+        if call.answers and call.answers[0].executed == "no":
+            await asyncio.sleep(call_spec.pause_s)
 
 
 async def _stop_repeatedly(scale: Scale, course: Course, daemon: Daemon) -> None:
