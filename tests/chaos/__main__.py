@@ -62,7 +62,8 @@ async def _run(directory: Path, scale: Scale, *, with_postgres: bool) -> Tally:
 
 def report(outcome: Tally) -> str:
     """The figures, one per line, and the verdict."""
-    lines = ["", *(f"{name:<32}{value:>8}" for name, value in outcome.figures.items()), ""]
+    width = max(32, *(len(name) + 2 for name in outcome.figures))
+    lines = ["", *(f"{name:<{width}}{value:>8}" for name, value in outcome.figures.items()), ""]
     for promise, ids in outcome.breaches.items():
         lines += [f"BROKEN: {promise}: {len(ids)}", *(f"  {each}" for each in ids[:20])] if ids else []
     return "\n".join([*lines, "all promises kept" if outcome.kept else "promises broken"])

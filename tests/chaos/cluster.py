@@ -108,9 +108,10 @@ async def run_cluster(directory: Path, scale: ClusterScale, say: Say = lambda _:
         server.remove_simulated_disk()
         rows = await asyncio.to_thread(audit_rows, server)
         chains = await verify_chains(nodes[0], len(rows))
-        judged, of_limits = await asyncio.to_thread(limits, limited, server, nodes, vendor, watch, course.calls, began)
+        judged, of_limits = await asyncio.to_thread(
+            limits, limited, server, nodes, vendor, watch, course.calls, began, directory
+        )
     logs = [node.daemon.logged() for node in nodes]
-    vendor.save(directory / "vendor.jsonl")
     observed = list(history(course.calls, watch.effects, rows))
     save(directory / HISTORY, observed)
     detached = {call.id for call in course.calls if call.tool == DETACHED}

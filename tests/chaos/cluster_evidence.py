@@ -7,7 +7,10 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, Final
+
+import msgspec
 
 from .cluster_nodes import Database, Node
 from .history import EffectWatch
@@ -23,6 +26,8 @@ from .limit_verdict import (
 from .stand_in_vendor import StandInVendor
 from .tally import Call, Row
 
+LIMITS: Final = "limits.json"
+"""What was counted, in addition to the history of calls."""
 LIMITED: Final = "RATE_LIMITED"
 
 
@@ -113,8 +118,11 @@ def limits(
     watch: EffectWatch,
     calls: Sequence[Call],
     began: float,
+    directory: Path,
 ) -> tuple[list[Judged], dict[str, int | str]]:
-    """What was seen of the limits, and figures about it. ``began``: when the run began, in Unix time."""
+    """What was seen of the limits, and figures about it. ``began``: when the run began, in Unix time. Writes what was
+    counted to ``directory``.
+    """
     query = "SELECT json_build_array(scope, sum(spent)) FROM toold.budget GROUP BY scope"
     booked = dict(json.loads(line) for line in server.sql(query).splitlines())
     refused = Counter(
@@ -131,6 +139,7 @@ def limits(
         refused=refused,
         days=days,
     )
+    (directory / LIMITS).write_bytes(msgspec.json.encode((settings, evidence)))
     judged = judge_limits(settings, evidence)
     of_permits = [each for each in vendor.requests if each.provider == "permits"]
     late = [each for each in vendor.requests if each.arrived > process_of(each.node, each.arrived, processes).dead]

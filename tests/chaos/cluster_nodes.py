@@ -2,6 +2,7 @@
 
 import asyncio
 import importlib.util
+import re
 import secrets
 import shutil
 import signal
@@ -24,6 +25,11 @@ FENCED: Final = 70
 _SOCKET: Final = ".s.PGSQL.5432"
 
 
+_START_S: Final = 120.0
+"""Longer than any fault of the database."""
+_AGAIN_S: Final = 0.5
+_AWAY: Final = re.compile(r"toold: cannot start: .*\b(connect|connection|database)\b")
+"""What a node says that starts while the database is away."""
 _ROLE: Final = "toold"
 """The role of the nodes in a fault run: limits of connections do not apply to superusers."""
 _FULL: Final = """
@@ -256,18 +262,21 @@ class Node:
         """Held during a fault of this node."""
 
     async def start(self) -> None:
-        """Starts the process; again, as a supervisor would, if it gets so little of the processor that it is declared
-        dead before it listens.
+        """Starts the process; again, as a supervisor would, if the database is away, or if it gets so little of the
+        processor that it is declared dead before it listens.
 
         Raises:
             DaemonError: it does not start.
         """
+        give_up = time.monotonic() + _START_S
         while True:
             try:
                 await self.daemon.start()
-            except DaemonError:
-                if self.daemon.exit_code != FENCED:
+            except DaemonError as error:
+                away = self.daemon.exit_code == 1 and _AWAY.search(str(error))
+                if time.monotonic() > give_up or not (self.daemon.exit_code == FENCED or away):
                     raise
+                await asyncio.sleep(_AGAIN_S)
             else:
                 return
 

@@ -1,8 +1,8 @@
 """The verdict on the limits of all nodes together: a pure function from what was counted outside of the nodes.
 
 - **Permits** of a provider and **running calls** of a token: the requests that the stand-in vendor worked on at once.
-  A request counts from its arrival until its answer, until its connection was closed, or until the node that sent it
-  was declared dead, whichever comes first. So the requests of a node that was killed or paused count as long as
+  A request counts from its arrival until the first of these: its answer, the end of its connection, and the moment at
+  which the node that sent it was declared dead. So the requests of a node that was killed or paused count as long as
   other nodes could know of them. Vendors know no leases: how many a vendor that goes on for dead nodes would have
   worked on at once is a figure, not a promise.
 - **Budgets**: the sum of the prices that the vendor charges. It charges for each answer, and also for the requests of a
@@ -143,7 +143,7 @@ class LimitEvidence:
 
 
 def judge_limits(settings: LimitSettings, evidence: LimitEvidence) -> list[Judged]:
-    """What was seen of each limit. Calls are told apart by the beginning of their ids, which is their principal."""
+    """What was seen of each limit. The id of a call begins with its principal."""
     of = {id(request): process_of(request.node, request.arrived, evidence.processes) for request in evidence.requests}
 
     def at_once(requests: Iterable[VendorRequest]) -> int:

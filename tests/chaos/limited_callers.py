@@ -1,4 +1,4 @@
-"""The clients of a fault run that reach the limits of all nodes: each calls without pause, under a token of its own."""
+"""The clients of a fault run that reach the limits of all nodes. Each kind has its own token."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

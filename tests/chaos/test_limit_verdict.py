@@ -116,14 +116,14 @@ THIRD = "requests to the vendor at once"
 def test_a_request_counts_as_long_as_other_nodes_can_know_of_it(
     third: VendorRequest, process: NodeProcess, *, counts: bool
 ) -> None:
-    """Beside two requests of a node that lives, from 10.5 to 12."""
+    """In addition to two requests of a node that lives, from 10.5 to 12."""
     requests = [*(asked("permits", 10.5, 12) for _ in range(2)), third]
     evidence = replace(EVIDENCE, requests=requests, processes=[NodeProcess("a", 0), process])
     assert (THIRD in exceeded(evidence)) == counts
 
 
 def test_a_vendor_that_goes_on_for_a_dead_node_is_a_figure() -> None:
-    """It works on three requests, of which one has no caller any more."""
+    """It works on three requests, of which one has lost its caller."""
     assert at_once_with_dead([asked("p", 1, 3), asked("p", 1, 3), cut("p", 0, 0.5, 2)]) == 3
 
 

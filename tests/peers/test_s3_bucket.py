@@ -221,7 +221,7 @@ def test_a_bucket_that_can_be_used_passes_the_check(s3: S3Server) -> None:
 def test_a_wrong_configuration_is_said_in_one_line(
     variables: Callable[..., None], changed: dict[str, str], url: str, said: str
 ) -> None:
-    """Wrong keys, a wrong name, an address where nobody listens, one that is none, and one without TLS."""
+    """Wrong keys, a wrong name, an address where nothing listens, one that is not a URL, and one without TLS."""
     variables(**changed)
     with pytest.raises(StoreError, match=said) as raised:
         ResultBucket(f"s3://{url}/toold").check()
@@ -248,7 +248,7 @@ async def test_a_slow_server_takes_its_time(variables: Callable[..., None], s3: 
 
 
 async def test_a_server_that_is_away_for_a_moment_is_asked_again(variables: Callable[..., None], s3: S3Server) -> None:
-    """The first attempts find nobody; the upload succeeds."""
+    """The first attempts reach no server; the upload succeeds."""
     port, away = int(s3.url.rsplit(":", 1)[1]), threading.Event()
     answers = [[], [], [port]]
 

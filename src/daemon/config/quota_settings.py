@@ -38,7 +38,7 @@ class QuotaSettings(BaseModel):
             raise PydanticCustomError("quota", "set calls_per_minute, calls_per_day or both")
         for principal in self.principals:
             if principal != LOCAL.name and not re.search(r"[:*?\[]", principal):
-                message = "principals has {name}, which is none: a named token is token:{name}, a user is user:{name}"
+                message = "principals: {name} is not a principal; write token:{name} for a named token, or user:{name}"
                 raise PydanticCustomError("quota", message, {"name": principal})
         return self
 

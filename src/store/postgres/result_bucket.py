@@ -100,7 +100,7 @@ def _failed(reason: str) -> StoreError:
 
 
 def _require_endpoint(env: Mapping[str, str]) -> None:
-    """Checks the address of the server: the library crashes on some that are none.
+    """Checks the address of the server: the library crashes on some invalid ones.
 
     Raises:
         StoreError: it cannot be used.

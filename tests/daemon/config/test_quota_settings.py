@@ -16,7 +16,7 @@ from toold.daemon.config.quota_settings import QuotaSettingsError, read_quotas
         ({"q": {"calls_per_day": 1, "tols": ["x"]}}, "q: .*tols.*did you mean"),
         (
             {"q": {"calls_per_day": 1, "principals": ["local", "ci"]}},
-            "q: .*ci, which is none: a named token is token:ci",
+            "q: .*ci is not a principal; write token:ci",
         ),
         ({f"q{number}": {"calls_per_day": 1} for number in range(101)}, "at most 100"),
     ],

@@ -179,7 +179,7 @@ def test_an_endpoint_that_cannot_be_used_is_refused(env: dict[str, str], said: s
 async def test_a_bucket_is_checked_until_it_can_be_used(
     postgres_database: PostgresDatabase, bucket: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its problem is known meanwhile; afterwards nothing checks it any more."""
+    """Its problem is known meanwhile; afterwards it is not checked again."""
     monkeypatch.setattr(result_files, "DELETE_INTERVAL_S", 0.001)
     attempts = 0
 
