@@ -274,7 +274,7 @@ class Node:
                 await self.daemon.start()
             except DaemonError as error:
                 away = self.daemon.exit_code == 1 and _AWAY.search(str(error))
-                if time.monotonic() > give_up or not (self.daemon.exit_code == FENCED or away):
+                if self.daemon.exit_code != FENCED and not (away and time.monotonic() < give_up):
                     raise
                 await asyncio.sleep(_AGAIN_S)
             else:
