@@ -1,4 +1,4 @@
-"""What the store has of a run of an agent: a summary, and an entry for each of its child calls."""
+"""What the store has about a run of an agent: a summary, and an entry for each of its child calls."""
 
 from typing import Final, Literal
 
@@ -22,7 +22,7 @@ class AgentRunSummary(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     state: AgentRunState
     started_at: float
     ended_at: float | None = None
-    """Only of a run that has ended, as long as the audit has its call."""
+    """Set only if the run has ended and the audit still has its call."""
     error: str | None = None
     """The code of its error, if it failed."""
     message: str | None = None

@@ -1,8 +1,9 @@
-"""The digest that identifies a call's arguments: two calls under one request id are the same call if it is equal. Pure.
+"""The digest of a call's arguments: two calls with one request id are the same call if their digests are equal. Pure.
 
-It is that of the arguments' canonical JSON, so the order of keys, spaces and escapes do not matter. Long texts, which
-are most of long arguments, are not escaped for it: each is hashed by itself, once, and its hash takes its place.
-Digests of arguments without long texts are the same as before; earlier ones of those with long texts are recognised.
+The digest is computed from the arguments' canonical JSON, so the order of keys, spaces and escapes do not matter. Long
+texts, which make up most of long arguments, are not escaped for this: each is hashed once, and replaced by its hash.
+Digests of arguments without long texts are the same as in earlier versions; earlier digests of arguments with long
+texts are recognised.
 """
 
 import hashlib
@@ -13,11 +14,11 @@ from blake3 import blake3
 
 DIGEST_BYTES: Final = 16
 LONG_TEXT_CHARS: Final = 4096
-"""A longer text is hashed by itself."""
+"""A longer text is hashed separately."""
 _MAX_LEVELS: Final = 4
-"""How deep in the arguments long texts are looked for."""
+"""The number of levels at which long texts are searched."""
 _MAX_ITEMS: Final = 256
-"""Texts in longer objects and arrays are not looked for: reading all values takes longer than encoding them."""
+"""Longer objects and arrays are not searched, because reading all values takes longer than encoding them."""
 
 _canonical = msgspec.json.Encoder(order="deterministic").encode
 
@@ -45,7 +46,7 @@ def is_digest_of(stored: bytes, arguments: dict[str, Any], digest: bytes | None 
 
 
 def same_arguments(one: dict[str, Any], other: dict[str, Any]) -> bool:
-    """Whether the canonical JSON of both is the same; equal values may differ there, such as 1 and 1.0."""
+    """Whether both have the same canonical JSON. Values that are equal in Python, such as 1 and 1.0, may differ."""
     return _canonical(one) == _canonical(other)
 
 

@@ -14,7 +14,9 @@ class Authorization:
 
     principal: Principal
     toolsets: tuple[str, ...] | None = None
-    """The permitted toolsets, the first being the default; None: all of them, with the operator's default."""
+    """The permitted toolsets, of which the first is the default; None means all toolsets, with the operator's
+    default.
+    """
     expires_at: float | None = None
     """A Unix time in seconds; None: it does not expire."""
     credential: bytes = b""
@@ -23,11 +25,11 @@ class Authorization:
     """For toolsets that are not permitted: the toolset and the OAuth scope that would permit it."""
 
     acts_for_users: bool = False
-    """Its token may act for users."""
+    """Whether its token may act for users."""
     user: str | None = None
-    """The user for whom it acts, who is its principal."""
+    """The user for whom it acts; this user is then the principal."""
     writes_registry: bool = False
-    """Its token may change the served registry."""
+    """Whether its token may change the served registry."""
 
     def usable_toolsets(self, names: Collection[str]) -> tuple[str, ...]:
         """Returns those of ``names`` that are permitted; if the authorization lists toolsets, in its order."""
@@ -46,8 +48,9 @@ class AuthorizationDenied:
     """The caller is not authorized."""
 
     reason: Literal["missing", "invalid", "insufficient_scope", "not_for_users", "unavailable"]
-    """No token; an invalid token; a token that permits nothing here; a user for whom the token may not act; the token
-    cannot be verified at present."""
+    """In this order: no token; an invalid token; a token that permits nothing here; a user for whom the token may not
+    act; a token that cannot be verified at present.
+    """
     message: str
     """The problem and what to do. It never quotes the token."""
     scope: str = ""
@@ -57,7 +60,7 @@ class AuthorizationDenied:
 def on_behalf(access: Authorization | AuthorizationDenied, user_id: str | None) -> Authorization | AuthorizationDenied:
     """Returns the authorization of a request that may name a user in ``USER_HEADER``: the user is its principal.
 
-    A token without the right is refused, so that a forged header never passes for an honest one.
+    A token without the right is refused, so that a forged header is never accepted.
     """
     if user_id is None or isinstance(access, AuthorizationDenied):
         return access

@@ -6,7 +6,7 @@ from typing import Final
 from .tool_call import AudioContent, ContentBlock, EmbeddedResource, ImageContent, ResourceLink
 
 _MARK_CHARS: Final = 64
-"""More than the mark of ``head_and_tail`` has."""
+"""More characters than the mark of ``head_and_tail`` has."""
 
 
 def block_text(block: ContentBlock) -> str:

@@ -27,8 +27,9 @@ ADDRESS_FILE: Final = "daemon.json"
 """In the state directory while a daemon runs: a ``DaemonAddress``."""
 
 SHUTDOWN_MARGIN_S: Final = 20.0
-"""A daemon that is asked to stop exits at the latest this long after its grace period. The final frames, closing the
-connections, the SDKs' last calls and the last audit rows each have some seconds of it."""
+"""A daemon that is asked to stop exits at most this long after its grace period. The final frames, closing the
+connections, the SDKs' last calls and the last audit rows each have some seconds of this time.
+"""
 
 
 class DaemonAddress(msgspec.Struct, frozen=True):

@@ -127,8 +127,8 @@ class CallError(Exception):
         retry_after_ms: int | None = None,
         details: dict[str, Any] | None = None,
     ) -> Self:
-        """Returns an error whose message is its summary: it has only toold's own words, numbers, and names of tools,
-        providers and sources.
+        """Returns an error whose message is also its summary, because it contains only text of toold, numbers, and
+        names of tools, providers and sources.
         """
         return cls(
             message,

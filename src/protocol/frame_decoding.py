@@ -59,9 +59,9 @@ class FrameRefusal(msgspec.Struct, frozen=True):
     request_id: RequestId | None = None
     """Its request id, if it was readable."""
     call: bool = False
-    """The frame was a call, so the answer is a ``call_tool_res``; otherwise an ``error`` frame."""
+    """Whether the frame was a call, so that the answer is a ``call_tool_res``; otherwise it is an ``error`` frame."""
     echo_id: bool = False
-    """The client sent the id as ``id``: the answer carries it under both names."""
+    """Whether the client sent the id as ``id``, so that the answer has it under both names."""
 
 
 def refuse_binary() -> FrameRefusal:

@@ -255,7 +255,7 @@ class QuestionFrame(_Frame, tag="question", omit_defaults=True, frozen=True):
     """MCP's method, and below its parameters."""
     params: dict[str, Json]
     timeout_ms: float
-    """How long the question still waits."""
+    """The remaining time of the question."""
     source: str = ""
     """The source that asks; absent if a tool of the daemon does."""
 

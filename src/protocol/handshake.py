@@ -54,7 +54,7 @@ class HelloAccepted:
     label: str
     """The client's label, or a generated one."""
     label_problem: str | None
-    """Why the label is not the client's; None if it is."""
+    """The reason why the label is not the client's; None if it is."""
     access: Authorization
     features: tuple[str, ...]
     """The features that both sides support, in the order of ``SERVER_FEATURES``."""
@@ -74,7 +74,7 @@ class HelloAccepted:
 
     @property
     def plain(self) -> bool:
-        """The client supports nothing beyond ``hello``, ``call_tool`` and ``call_tool_res``."""
+        """Whether the client supports only ``hello``, ``call_tool`` and ``call_tool_res``."""
         return not set(self.features) - _TEXT_FEATURES
 
     @property
@@ -84,7 +84,7 @@ class HelloAccepted:
 
     @property
     def resumable(self) -> bool:
-        """The client supports resuming."""
+        """Whether the client supports resuming."""
         return "resume" in self.features
 
 

@@ -10,9 +10,9 @@ from .tool_call import Json
 from .user_credential import CredentialField
 
 REQUEST_ID: Final = re.compile(r"[A-Za-z0-9_.:#\[\]/-]{1,1000}")
-"""The ids of requests. The parent of a child that paused adds the child's name and a slash before them."""
+"""The ids of requests. If a child pauses, its parent puts the child's name and a slash before them."""
 MAX_REQUESTS: Final = 100
-"""The requests of one pause."""
+"""The most requests of one pause."""
 MAX_REQUESTS_BYTES: Final = 256 * 1024
 """The size of all requests of one pause, as JSON: a person reads them, and ``call_status`` sends them."""
 
@@ -28,7 +28,7 @@ _FITTING: Final[Mapping[RequestKind, tuple[DecisionKind, ...]]] = {
 
 
 class InputRequest(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a call asks a person."""
+    """A request to a person."""
 
     id: str
     """``REQUEST_ID``; unique within the call, across all its pauses."""
@@ -43,7 +43,7 @@ class InputRequest(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class InputDecision(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a person decided on a request, or that no one did in time."""
+    """The decision of a person on a request, or the fact that no one decided in time."""
 
     decision: DecisionKind
     """``approve`` and ``reject`` are decisions on a request to approve, ``answer`` on a question, ``provided`` and

@@ -14,7 +14,9 @@ import msgspec
 from .text_pieces import decode_text
 
 MAX_VALUES: Final = 100_000
-"""The values in one message from a client. A step of a call's path takes at most 0.5 µs per value (decision 54)."""
+"""The most values in one message from a client. A stage of the call path takes at most 0.5 µs per value (decision
+54).
+"""
 LONG_BYTES: Final = 32 * 1024
 """A longer text is decoded outside of the event loop."""
 PIECE_BYTES: Final = 64 * 1024
@@ -22,7 +24,7 @@ PIECE_BYTES: Final = 64 * 1024
 PIECE_OF_FEW_BYTES: Final = 1024 * 1024
 """The same for a text that is known to have at most ``MAX_VALUES``; that takes 25 ms at most."""
 MAX_LEVELS: Final = 32
-"""The levels at which a text is split; each costs a pass over all of it."""
+"""The most levels at which a text is split; each level costs a pass over the whole text."""
 MAX_INTEGER_BITS: Final = 1024
 """The largest number that a double can hold. Reading and writing an integer takes time quadratic in its length."""
 

@@ -1,7 +1,7 @@
 """Messages that are long only because of their texts, such as a file or a document. Pure.
 
-Decoding them takes about as long as copying them a few times, so they are handled at once, on the event loop, like
-short messages: handing one over to a thread and back costs more. Messages with many values go to the thread
+Decoding them takes about as long as copying them a few times, so they are handled in one piece on the event loop, like
+short messages: handing one over to a thread and back would cost more. Messages with many values are decoded in a thread
 (``json_pieces``).
 """
 
@@ -20,11 +20,11 @@ AT_ONCE_BYTES: Final = 2 * 1024**2
 """Texts of this size are decoded and encoded on the event loop. That takes up to 5 ms: 1 ms in ASCII, most with escapes
 or outside of ASCII."""
 _MAX_STRUCTURE_BYTES: Final = 16 * 1024
-"""Everything but the texts: at most some 8,000 values."""
+"""The largest size of everything except the texts, which is at most some 8,000 values."""
 _MAX_QUOTES: Final = 2_000
-"""Quotes, escaped ones included; each takes 0.2 µs."""
+"""The most quotes, including escaped ones; each takes 0.2 µs."""
 _MAX_BACKSLASHES: Final = 16
-"""In a row, before a quote."""
+"""The most backslashes in a row before a quote."""
 
 _SAMPLE_BYTES: Final = 64 * 1024
 _BACKSLASH: Final = ord("\\")

@@ -7,7 +7,9 @@ from typing import Any, Final
 from .trace_context import TRACEPARENT
 
 _OF_THE_HOP: Final = frozenset({"progressToken", TRACEPARENT})
-"""The daemon has its own token for each request, and sends the span separately (``current_traceparent``)."""
+"""Keys that are not passed on: the daemon has its own token for each request, and sends the span separately
+(``current_traceparent``).
+"""
 _RESERVED: Final = frozenset({"modelcontextprotocol", "mcp"})
 """Labels of prefixes that MCP reserves: such keys are about this connection, its revision and its client."""
 _OWN_PREFIX: Final = "toold"
@@ -17,7 +19,7 @@ _WITHOUT_MEANING: Final = frozenset({"tracestate", "baggage"})
 """Keys that change no answer: they are about traces."""
 
 current_request_meta: ContextVar[Mapping[str, Any] | None] = ContextVar("request_meta", default=None)
-"""What the running call passes on; None if it is not the client's own call, or has nothing."""
+"""The ``_meta`` that the running call passes on; None if it has none, or was not made by the client itself."""
 
 
 def passed_meta(meta: object) -> dict[str, Any] | None:
@@ -28,7 +30,7 @@ def passed_meta(meta: object) -> dict[str, Any] | None:
 
 
 def may_change_answer(meta: Mapping[str, Any] | None) -> bool:
-    """Whether a server may answer another way because of a passed ``_meta``."""
+    """Whether the answer of a server may depend on a passed ``_meta``."""
     return meta is not None and not meta.keys() <= _WITHOUT_MEANING
 
 

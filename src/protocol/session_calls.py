@@ -52,7 +52,7 @@ class PendingResult(msgspec.Struct, frozen=True, gc=False):
     name: str
     journalled: bool
     echo_id: bool
-    """Its answer also carries the id under the older field name."""
+    """Whether its answer also has the id under the older field name."""
     since: float
     """When the call ended."""
     result: ToolResult
@@ -63,14 +63,14 @@ class _Call(msgspec.Struct, frozen=True, gc=False):
 
     name: str
     arguments: dict[str, Any] | bytes
-    """As received, or their digest: of long ones, and of those of a done call unless they are small."""
+    """The arguments as received, or their digest if they are long, or if the call is done and they are not small."""
     echo_id: bool
     since: float = 0.0
     """When the call ended; 0 while it runs."""
     journalled: bool = False
     interrupted: bool = False
     started: bool = True
-    """False: it ended before its tool started."""
+    """Whether its tool had started."""
 
     def same_as(self, name: str, arguments: dict[str, Any], digest: bytes | None) -> bool:
         if self.name != name:
@@ -102,7 +102,7 @@ class SessionCalls:
         self.max_accepted = max_accepted
         """The limit when the session was opened; the setting may have changed since."""
         self.incomplete = False
-        """The journal may have calls that are not here: the oldest ones of a long session."""
+        """Whether the journal may have calls that are not here: the oldest ones of a long session."""
         # The results. The cache belongs to the principal, so other sessions may share it.
         self._cache = cache
         # Accepted calls without an answer.

@@ -53,7 +53,7 @@ class SessionState(Generic[H]):
 
     @property
     def ended(self) -> bool:
-        """The holder has detached, and the session cannot be resumed."""
+        """Whether the holder has detached and the session cannot be resumed."""
         return self.detached_at is not None and not self.resumable
 
 

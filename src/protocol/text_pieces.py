@@ -63,7 +63,7 @@ def _unescaped(text: str) -> bytes | None:
 
 
 def _cut(text: bytes, start: int, end: int) -> int:
-    """A place shortly before ``end`` that is in no escape, surrogate pair or character of UTF-8, as ``start`` is."""
+    """An index shortly before ``end`` that does not split an escape, a surrogate pair or a character of UTF-8."""
     while text[end] & 0xC0 == 0x80:
         end -= 1
     backslash = text.rfind(b"\\", end - _ESCAPE_BYTES + 1, end)

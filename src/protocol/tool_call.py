@@ -179,7 +179,7 @@ class PartsOutcome(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class ApiResponse(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """What a REST API sent besides its answer's content."""
+    """What a REST API sent in addition to its answer's content."""
 
     status: int
     headers: dict[str, str] = {}
@@ -212,7 +212,7 @@ class Metadata(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     parts: PartsOutcome | None = None
     """How the call's parts ended, if its answer reports on parts; outer calls read it (docs/composition.md)."""
     response: ApiResponse | None = None
-    """What the REST API sent besides the content, if one answered."""
+    """What the REST API sent in addition to the content, if one answered."""
     spilled: bool | None = None
     """True if the answer was too large to send: it is in a file, and ``structured`` has its handle."""
     replayed: bool | None = None
@@ -284,7 +284,7 @@ class ToolCall(msgspec.Struct, frozen=True, gc=False):
     """What happens when the connection ends. None: read-only calls are cancelled and others continue; in sessions that
     can be resumed, all continue."""
     echo_id: bool = False
-    """The client sent the id as ``id``: its answers carry it under both names."""
+    """Whether the client sent the id as ``id``, so that its answers have it under both names."""
     arguments_hash: bytes | None = None
     """The digest of long arguments, computed outside of the event loop."""
     traceparent: str | None = None
@@ -292,7 +292,7 @@ class ToolCall(msgspec.Struct, frozen=True, gc=False):
     answers: tuple[str, ...] = ()
     """The kinds of questions that the caller answers (``questions.client_question``)."""
     meta: dict[str, Any] | None = None
-    """What is passed on of the request's ``_meta`` (``request_meta.passed_meta``)."""
+    """The part of the request's ``_meta`` that is passed on (``request_meta.passed_meta``)."""
 
     @property
     def identity(self) -> dict[str, Any] | bytes:

@@ -16,7 +16,7 @@ _MAX_CHARS: Final = 512
 """Later versions may be longer than the 55 characters of version 00; a longer value than this is not read."""
 _SAMPLED: Final = 1
 _RESTART: Final = re.compile(r"~[0-9a-f]+")
-"""What the id of a child call has since a restart or a pause (``ChildScope.id_suffix``)."""
+"""The suffix of ids of child calls that were made after a restart or a pause (``ChildScope.id_suffix``)."""
 
 current_traceparent: ContextVar[str | None] = ContextVar("traceparent", default=None)
 """The ``traceparent`` for requests that the running call sends; None if no traces are recorded."""

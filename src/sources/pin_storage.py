@@ -1,7 +1,7 @@
-"""Where pins are kept: in files of the state directory, or in a database that several nodes share.
+"""Stores pins: in files of the state directory, or in a database that several nodes share.
 
-A set of pins has a revision. It is replaced only if it still has the revision that was read, so that no change that
-another node made in between is lost.
+A set of pins has a revision. It is replaced only if it still has the revision that was read, so that a change of
+another node is never lost.
 """
 
 import asyncio
@@ -41,8 +41,8 @@ class PinStorage(Protocol):
         ...
 
     async def replace(self, name: str, pins: Pins, revision: int | None) -> int | None:
-        """Stores pins if those that are stored have this revision; None: if there are none. Returns the new revision;
-        None if others are stored.
+        """Stores pins if the stored ones have this revision; with None, if there are none. Returns the new revision;
+        None if other pins are stored.
 
         Raises:
             PinError: they cannot be written.
@@ -80,12 +80,12 @@ def decode_pins(content: bytes, place: str, remedy: str) -> Pins:
 
 
 class PinFiles:
-    """The pin files of a daemon that has its state directory for itself. Implements ``ReadablePins``."""
+    """The pin files of a daemon without other nodes. Implements ``ReadablePins``."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._lock = threading.Lock()
-        # Of sets that this process has written. Others have the revision 0.
+        # The revisions of the sets that this process has written. Other sets have the revision 0.
         self._revisions: dict[str, int] = {}
 
     def __repr__(self) -> str:

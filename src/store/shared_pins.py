@@ -30,8 +30,8 @@ class SharedPinsPort(Protocol):
         ...
 
     async def replace(self, name: str, content: bytes, revision: int | None) -> int | None:
-        """Stores a set of pins if the stored one has this revision; None: if there is none. Returns the new revision;
-        None if another one is stored. One statement.
+        """Stores a set of pins if the stored one has this revision; with None, if there is none. Returns the new
+        revision; None if another set is stored. One statement.
         """
         ...
 

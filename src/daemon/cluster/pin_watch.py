@@ -1,7 +1,7 @@
 """Keeps the sources of this node up to date with the pins that all nodes share.
 
-Other nodes notify this one. It also asks for the revisions of all pins every few seconds, since notifications that come
-while the connection is lost are lost.
+Other nodes notify this one. It also reads the revisions of all pins every few seconds, because notifications that are
+sent while the connection is lost are missed.
 """
 
 import asyncio

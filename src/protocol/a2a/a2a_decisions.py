@@ -40,7 +40,9 @@ def decisions_in(message: A2AMessage, requests: Sequence[InputRequest]) -> list[
 
 
 def _of_credentials(text: str, requests: Sequence[InputRequest]) -> list[dict[str, Any]]:
-    """Any message says that the credentials have been given, which the run checks; none has them in its text."""
+    """The decision that the credentials have been given. Any message stands for it, and the run checks it; no message
+    contains a credential.
+    """
     word, _, reason = text.partition(":")
     if word.strip().lower() != "reject":
         return [{"id": request.id, "decision": "provided"} for request in requests]

@@ -24,7 +24,7 @@ class A2AErrorKind(NamedTuple):
     grpc: str
     """The name of the status in the body of HTTP+JSON."""
     reason: str | None = None
-    """For ``ErrorInfo``; None for the errors of JSON-RPC itself."""
+    """The reason in ``ErrorInfo``; None for the errors of JSON-RPC itself."""
 
 
 PARSE: Final = A2AErrorKind(-32700, 400, "INVALID_ARGUMENT")
@@ -65,7 +65,9 @@ class A2AError(Exception):
         own_reason: str | None = None,
         retry_after_ms: int | None = None,
     ) -> None:
-        """``fields``: the problem of each wrong field. ``own_reason``: the ``ErrorCode``, if A2A has no name for it."""
+        """``fields`` has the problem of each wrong field; ``own_reason`` is the ``ErrorCode`` if A2A has no name for
+        it.
+        """
         super().__init__(message)
         self.kind = kind
         self.message = message
@@ -113,7 +115,7 @@ def error_of_call(error: ToolError | CallError) -> A2AError:
     executed = error.executed
     metadata = {"executed": executed, "retryable": str(error.retryable).lower()}
     message, fields = error.message, (error.details or {}).get("fields")
-    if error.code == ErrorCode.REQUEST_ID_CONFLICT:  # a message's id is the request id of its call
+    if error.code == ErrorCode.REQUEST_ID_CONFLICT:  # the id of a message is the request id of its call
         message, fields = f"{_MESSAGE_ID} {_ID_IN_USE}", {_MESSAGE_ID: _ID_IN_USE}
     return A2AError(
         _OF_CALLS.get(error.code, INTERNAL),

@@ -42,7 +42,7 @@ def state_of_result(error: ToolError | None) -> str:
 
 
 def state_of_requests(requests: Sequence[InputRequest]) -> str:
-    """The state of a task that waits for a person: it says so if the person has to give a credential."""
+    """The state of a task that waits for a person; there is a separate state if the person has to give a credential."""
     return AUTH_REQUIRED if any(request.kind == "credential" for request in requests) else INPUT_REQUIRED
 
 
@@ -138,7 +138,7 @@ def task_of(
 
 
 def last_messages(history: Sequence[Any], length: int | None) -> Sequence[Any]:
-    """The newest messages, as many as were requested; None: all."""
+    """The newest messages, at most the requested number; all of them if that is None."""
     return history if length is None else history[max(0, len(history) - length) :]
 
 

@@ -1,6 +1,6 @@
 """The versions of A2A: how a request names one, and the objects of 0.3 made from those of 1.0 and back. Pure.
 
-Requests are converted on arrival and answers before they are sent; the code in between has the objects of 1.0.
+Requests are converted on arrival, and answers before they are sent; the code in between uses the objects of 1.0.
 """
 
 from collections.abc import Mapping
@@ -34,8 +34,8 @@ _ROLE: Final = "ROLE_"
 
 
 def version_of(requested: str) -> A2AVersion:
-    """The version that a request names by its header or query; none is 0.3, as the specification demands. Patch numbers
-    do not matter.
+    """The version that a request names in its header or query. Without a name, it is 0.3, as the specification
+    requires. Patch numbers do not matter.
 
     Raises:
         A2AError: it is not supported.
@@ -80,8 +80,9 @@ def send_params_of_0_3(params: Mapping[str, Any]) -> dict[str, Any]:
         "message": {
             **{name: value for name, value in message.items() if name != "kind"},
             "role": f"{_ROLE}{role.upper()}" if isinstance(role, str) else role,
+            # A list of more parts is refused later because of its length.
             "parts": [_part_of_0_3(part, number) for number, part in enumerate(parts)]
-            if isinstance(parts, list) and len(parts) <= MAX_PARTS  # a longer list is refused because of its length
+            if isinstance(parts, list) and len(parts) <= MAX_PARTS
             else parts,
         },
         "configuration": {

@@ -1,4 +1,6 @@
-"""The cards of agents, for A2A 1.0 and 0.3: strict readers of each version refuse the other's fields. Pure."""
+"""The cards of agents, separately for A2A 1.0 and 0.3, because strict readers of one version refuse the fields of the
+other. Pure.
+"""
 
 from typing import Any, Final, NamedTuple
 
@@ -32,7 +34,7 @@ class CardFacts(NamedTuple):
     push: bool
     """Whether push notifications are sent."""
     skills: tuple[CardSkill, ...] = ()
-    """If empty, the agent has one that is described as the agent is."""
+    """If empty, the agent has one skill, with the agent's description."""
     extended: bool = False
     """Whether there is an extended card."""
 

@@ -1,4 +1,4 @@
-"""What a signature of an agent's card signs: the card in canonical JSON (RFC 8785), as JWS (RFC 7515). Pure."""
+"""The input of a signature of an agent's card: the card in canonical JSON (RFC 8785), as JWS (RFC 7515). Pure."""
 
 import base64
 import json
@@ -29,7 +29,7 @@ def protected_header(key_id: str, jwks_url: str) -> bytes:
 
 
 def signing_input(header: bytes, form: bytes) -> bytes:
-    """What is signed for a protected header and a form of the card."""
+    """The signing input for a protected header and a form of the card."""
     return header + b"." + base64url(form)
 
 
@@ -93,7 +93,7 @@ def _number(value: float) -> str:
 
 
 def _without_empty_lists(value: Any) -> Any:
-    """The value without empty repeated fields. The required ones of a card are never empty."""
+    """The value without empty repeated fields. The required fields of a card are never empty."""
     if isinstance(value, dict):
         return {name: _without_empty_lists(each) for name, each in value.items() if each != []}
     return [_without_empty_lists(each) for each in value] if isinstance(value, list) else value

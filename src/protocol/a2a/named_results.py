@@ -23,7 +23,8 @@ _TYPES: Final = {"json": "application/json", "ndjson": "application/x-ndjson", "
 
 
 def handles_in(result: ToolResult) -> list[str]:
-    """What may be handles in an answer: that of an answer that was too large to send, or those that it names.
+    """The possible handles in an answer: the handle of an answer that was too large to send, or those that the answer
+    names.
 
     Call it in a thread if the result is long.
     """
@@ -48,12 +49,12 @@ def file_name_of(handle: str, extension: str) -> str:
 
 
 def inline_part(handle: str, extension: str, content: bytes) -> dict[str, Any]:
-    """The part of a file that is sent itself."""
+    """The part of a file whose content is in the part."""
     return {"raw": base64.b64encode(content).decode(), **_facts(handle, extension)}
 
 
 def linked_part(handle: str, extension: str, agent_url: str) -> dict[str, Any]:
-    """The part of a file that its client reads at a URL."""
+    """The part of a file that the client reads at a URL."""
     return {"url": f"{agent_url}{RESULTS_PATH}{quote(handle, safe='')}", **_facts(handle, extension)}
 
 

@@ -15,7 +15,9 @@ _SUPPORTED: Final[tuple[tuple[A2AVersion, Binding], ...]] = (
     ("1.0", "HTTP+JSON"),
     ("0.3", "JSONRPC"),
 )
-"""What this client speaks, the best first. HTTP+JSON of 0.3 differs between servers, and they have JSON-RPC too."""
+"""The interfaces that this client supports, the best first. Not HTTP+JSON of 0.3, which differs between servers, all of
+which also have JSON-RPC.
+"""
 
 
 class UnusableCardError(ValueError):
@@ -30,7 +32,7 @@ class RemoteInterface(NamedTuple):
     binding: Binding
     version: A2AVersion
     tenant: str
-    """Goes with each request; empty: none."""
+    """Sent with each request; empty if there is none."""
 
 
 class RemoteSkill(NamedTuple):
@@ -49,7 +51,7 @@ class RemoteCard(NamedTuple):
     name: str
     description: str
     interfaces: tuple[RemoteInterface, ...]
-    """Those that this client speaks, the best first; at least one."""
+    """The interfaces that this client supports, the best first; at least one."""
     streaming: bool
     skills: tuple[RemoteSkill, ...]
 

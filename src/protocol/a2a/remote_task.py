@@ -23,7 +23,7 @@ _OUTLOOKS: Final[Mapping[str, TaskOutlook]] = {
 
 
 class UnreadableAgentAnswerError(ValueError):
-    """An agent's answer is not what A2A says; the message gives the reason, without a period."""
+    """An agent's answer does not conform to A2A; the message gives the reason, without a period."""
 
 
 class RemotePart(NamedTuple):
@@ -58,12 +58,12 @@ class RemoteStatus(NamedTuple):
 
     @property
     def ends(self) -> bool:
-        """Whether nothing more happens without its client."""
+        """Whether the task has ended or waits for its client."""
         return self.outlook != "working"
 
     @property
     def mark(self) -> str:
-        """Distinguishes this status from later ones in the same state; empty if the agent gives nothing to do so."""
+        """Distinguishes this status from later ones in the same state; empty if the agent sends nothing that does."""
         return (self.message.id if self.message is not None else "") or self.timestamp
 
 

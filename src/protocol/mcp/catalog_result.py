@@ -16,11 +16,11 @@ _CACHED: Final = ("resources/list", "resources/templates/list", "prompts/list")
 CATALOG_METHODS: Final = (*_CACHED, _READ, "prompts/get", "completion/complete")
 """The methods about resources and prompts, of every revision."""
 ASKING_METHODS: Final = (_READ, "prompts/get")
-"""Those during which a server may ask its client; ``tools/call`` is the third such method."""
+"""The methods during which a server may ask its client; ``tools/call`` is the third such method."""
 FOLLOWING_METHODS: Final = ("resources/subscribe", "resources/unsubscribe", "logging/setLevel")
-"""The methods that change what a client follows, of the revisions with ``initialize``."""
+"""The methods that change a client's subscriptions, in the revisions with ``initialize``."""
 _UNCACHED: Final = {"ttlMs": 0, "cacheScope": "private"}
-"""For resources, whose content may change at any time."""
+"""The cache time of resources, whose content may change at any time."""
 _OF_PARAMETERS: Final = (ErrorCode.VALIDATION_ERROR, ErrorCode.NOT_FOUND)
 
 

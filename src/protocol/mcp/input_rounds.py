@@ -18,10 +18,10 @@ CallT = TypeVar("CallT")
 
 
 class InputRound(msgspec.Struct, frozen=True):
-    """What a call brings besides its arguments."""
+    """What a call brings in addition to its arguments."""
 
     state: str | None
-    """The state of the call that it repeats; None: it is a new call, which brings the answers to its questions."""
+    """The state of the call that it repeats; None for a new call, which brings the answers to its questions."""
     responses: Mapping[str, Any]
     """By the ids of the questions. Others are ignored, as the specification requires."""
 
@@ -51,7 +51,7 @@ class ParkedCalls(Generic[CallT]):
         self._parked[state] = parked
 
     def take(self, state: str | None, owner: str, name: str, arguments: Any) -> CallT | MessageProblem:
-        """Returns the call with this state, if its own caller repeats it. A state is good for one round."""
+        """Returns the call with this state, if its own caller repeats it. A state is valid for one round."""
         parked = None if state is None else self._parked.get(state)
         if state is None or parked is None or parked.owner != owner:
             return UNKNOWN_STATE

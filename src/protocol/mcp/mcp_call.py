@@ -50,7 +50,7 @@ def parse_method_call(
     traceparent: str | None = None,
     answers: tuple[str, ...] = (),
 ) -> ToolCall | MessageProblem:
-    """Parses a request whose method is called as a tool is: its parameters are the arguments. ``answers`` as for
+    """Parses a request whose method is called like a tool: its parameters are the arguments. ``answers`` is as for
     ``parse_call``.
     """
     arguments = {name: value for name, value in request.params.items() if name not in _NOT_ARGUMENTS}

@@ -33,7 +33,7 @@ _HOLDING_NAMED: Final = frozenset(
     {"$defs", "definitions", "dependencies", "dependentSchemas", "patternProperties", "properties"}
 )
 _TOP_REFS: Final = ("#/$defs/", "#/definitions/")
-"""References to keywords that stay at the top level, and so remain valid."""
+"""Matches references to keywords that stay at the top level, and so remain valid."""
 
 
 def tool_entry(info: ToolInfo, revision: McpRevision) -> dict[str, Any]:

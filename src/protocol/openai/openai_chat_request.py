@@ -1,7 +1,7 @@
 """``POST /v1/chat/completions``: a request in OpenAI's format → the arguments of the tool ``complete``. Pure.
 
-The arguments have the names of OpenAI's fields, so the tool's errors name the client's fields. Only what concerns the
-transport, and what has another form in toold, is handled here; an unknown field is refused with the tool's arguments.
+The arguments have the names of OpenAI's fields, so the tool's errors name the client's fields. This module handles only
+fields that concern the transport or have another form in toold; unknown fields are refused with the tool's arguments.
 """
 
 from collections.abc import Mapping
@@ -40,7 +40,7 @@ class ChatRequest(msgspec.Struct, frozen=True):
     """The name that the client sent."""
     stream: bool = False
     include_usage: bool = False
-    """The stream ends with the usage."""
+    """Whether the stream ends with the usage."""
 
 
 def parse_chat(body: Any) -> ChatRequest | OpenAIProblem:

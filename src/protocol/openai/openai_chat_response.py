@@ -26,12 +26,12 @@ class AnswerIdentity(msgspec.Struct, frozen=True):
 
 @dataclass(slots=True)
 class StreamedParts:
-    """What of an answer has been streamed: its beginnings, in characters."""
+    """The parts of an answer that have been streamed, as numbers of characters from their beginning."""
 
     text: int = 0
     reasoning: int = 0
     arguments: dict[int, int] = field(default_factory=dict)
-    """By the position of the tool call. A call that is not here has not begun."""
+    """By the position of the tool call. A call without an entry has not begun."""
 
     def add(self, piece: str | AnswerPiece) -> None:
         match piece:
@@ -150,7 +150,9 @@ def usage_fields(usage: Usage | None) -> dict[str, Any] | None:
 
 
 def report(result: ToolResult) -> dict[str, Any]:
-    """What toold adds to an answer: who answered, why, and at what cost. OpenAI's SDKs keep unknown fields."""
+    """The fields that toold adds to an answer: provider and model, why they answered, and the cost. OpenAI's SDKs keep
+    unknown fields.
+    """
     metadata, data = result.metadata, _data(result)
     shown = {
         "provider": metadata.provider,

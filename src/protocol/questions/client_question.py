@@ -52,7 +52,7 @@ ABILITIES: Final[Mapping[QuestionKind, str]] = {
     "sampling_tools": "ask a model with tools (sampling.tools)",
     "roots": "list its roots",
 }
-"""What a client can do that answers a kind, for messages."""
+"""A description of what a client does to answer each kind, for messages."""
 _FEATURES: Final[Mapping[str, tuple[str, ...]]] = {
     "elicitation": ("form", "url"),
     "sampling": ("tools", "context"),

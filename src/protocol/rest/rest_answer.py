@@ -50,7 +50,7 @@ class RestAnswer(NamedTuple):
     body: bytes
     headers: tuple[tuple[str, str], ...]
     metadata: Metadata | None = None
-    """None: no call was made."""
+    """None if no call was made."""
 
     def event(self) -> bytes:
         """The answer as an event."""
@@ -106,7 +106,7 @@ def _failed(
 
 
 def _event(name: bytes, data: bytes) -> bytes:
-    """One event; The JSON is on one line."""
+    """One event; the JSON is on one line."""
     return b"event: " + name + b"\ndata: " + data + b"\n\n"
 
 

@@ -33,7 +33,7 @@ class RestRoute(NamedTuple):
 
 
 class RestProblem(NamedTuple):
-    """Why a request is answered with an error."""
+    """The reason why a request is answered with an error."""
 
     status: int
     error: ToolError

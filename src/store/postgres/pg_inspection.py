@@ -1,4 +1,4 @@
-"""What ``toold doctor`` and ``toold sources check`` have to know about a PostgreSQL database. Changes nothing."""
+"""Inspects a PostgreSQL database for ``toold doctor`` and ``toold sources check``. Changes nothing."""
 
 import statistics
 import time
@@ -33,7 +33,7 @@ class PostgresInspection(NamedTuple):
     clock_ahead_s: float
     """How far the database's clock is ahead of this machine's, with an error of at most half a round trip."""
     shares_connections: bool
-    """Whether two connections of this process reached one session: a pooler in transaction mode is between."""
+    """Whether two connections of this process reached the same session, which shows a pooler in transaction mode."""
     free_connections: int
     """How many more connections the server accepts from users who are not superusers."""
     nodes: list[NodeRow]

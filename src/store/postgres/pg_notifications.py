@@ -16,9 +16,9 @@ _RETRY_S: Final = 2.0
 
 
 class PgNotifications:
-    """Calls functions with the payloads of notifications, from the start until it is closed.
+    """Calls functions with the payloads of notifications, from ``start`` to ``close``.
 
-    Notifications that come while the connection is lost are lost, too.
+    Notifications that are sent while the connection is lost are missed.
     """
 
     def __init__(self, connect: Callable[[], Connection]) -> None:
@@ -29,11 +29,11 @@ class PgNotifications:
         self._lost = asyncio.Event()
 
     def listen(self, channel: str, notified: Callable[[str], None]) -> None:
-        """Calls ``notified`` with each payload on this channel. To be called before the start."""
+        """Calls ``notified`` with each payload on this channel. Call it before ``start``."""
         self._notified[channel] = notified
 
     def start(self) -> None:
-        """Starts to listen in the background. Again, it does nothing."""
+        """Starts to listen in the background. A second call does nothing."""
         if self._task is None:
             self._task = asyncio.create_task(self._run(), name="database notifications")
 

@@ -21,7 +21,9 @@ T = TypeVar("T")
 
 
 class PostgresLimits:
-    """Statements of limits. ``check_lease`` makes the writer commit, so that it finds out that this node is dead."""
+    """Runs the statements of limits. ``check_lease`` makes the writer commit, which shows whether this node was
+    declared dead.
+    """
 
     def __init__(
         self,

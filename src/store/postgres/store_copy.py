@@ -1,9 +1,9 @@
 """Copies the whole store between a stopped SQLite database and a PostgreSQL database that no node uses.
 
-It copies everything that the store's parts keep, and the pins of sources, which are files next to a SQLite database.
-Sums that triggers maintain are computed again. Times of the store's clock keep their age. The first audit chain is
-copied unchanged. A SQLite database has only one chain, so the rows of the other chains are signed again there, after
-those of the first one.
+It copies everything that the store's parts store, and the pins of sources, which are files next to a SQLite database.
+Sums that triggers maintain are computed again. Times of the store's clock are converted so that their age stays the
+same. The first audit chain is copied unchanged. A SQLite database has only one chain, so the rows of the other chains
+are signed again there, after those of the first one.
 """
 
 import contextlib
