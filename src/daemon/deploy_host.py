@@ -1,8 +1,6 @@
 """Deployments for the daemon: their service, targets and tools, made from the daemon's parts."""
 
-import secrets
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Final
 
 from ..deployment import DEPLOYMENTS_DIRECTORY, DeploymentRecords, DeploymentService, deploy_tools
 from ..deployment.cloud_run_target import CloudRunTarget
@@ -11,10 +9,8 @@ from ..prompts import PromptChain
 from ..tools import Agent, Tool, ToolRegistry
 from .config.setting_sources import SettingsError
 from .config.settings import Settings
-from .persistence.key_files import DEPLOY_KEY_FILE
-from .persistence.state_directory import StateDirectory, read_private, write_private
-
-_KEY_BYTES: Final = 32
+from .persistence.key_files import DEPLOY_KEY_FILE, load_or_create_keys
+from .persistence.state_directory import StateDirectory, StateError
 
 
 class DeployHost:
@@ -74,16 +70,11 @@ class DeployHost:
 def _secret(state: StateDirectory) -> bytes:
     """
     Raises:
-        SettingsError: the file was changed.
+        SettingsError: the file cannot be used.
     """
-    path = state.path / DEPLOY_KEY_FILE
-    if not path.exists():
-        write_private(path, secrets.token_hex(_KEY_BYTES).encode() + b"\n")
+    remedy = "remove it, and the next start makes one. Earlier deployments then keep their keys"
     try:
-        key = bytes.fromhex(read_private(path, 2 * _KEY_BYTES).decode())
-    except ValueError:
-        key = b""
-    if len(key) != _KEY_BYTES:
-        why = f"{path} is not a key; remove it, and the next start makes one. Earlier deployments then keep their keys"
-        raise SettingsError(f"deploy: {why}")
+        (key,) = load_or_create_keys(state.path / DEPLOY_KEY_FILE, max_keys=1, remedy=remedy)
+    except StateError as error:
+        raise SettingsError(f"deploy: {error}") from None
     return key

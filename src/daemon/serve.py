@@ -26,6 +26,7 @@ from .config.former_agent_variables import NOT_UNDERSTOOD
 from .config.setting_sources import SettingsError
 from .config.settings import Settings
 from .controlling_terminal import SIGNAL_ECHO_S, ends_with_terminal, has_terminal
+from .exit_codes import EXIT_CANNOT_START, EXIT_FENCED, EXIT_OK, EXIT_WRONG_SETTING
 from .lifecycle import running
 from .memory_return import keep_large_blocks_apart
 from .observability.logging_setup import name_worker, set_up_logging
@@ -33,12 +34,7 @@ from .off_loop import LONG_WORK_THREAD
 from .persistence.state_directory import StateError
 from .workers.supervisor import supervise
 from .workers.supervisor_link import SupervisorLink
-from .workers.worker_process import EXIT_FENCED
 from .workers.worker_slot import slot_in
-
-EXIT_OK: Final = 0
-EXIT_CANNOT_START: Final = 1
-EXIT_WRONG_SETTING: Final = 2
 
 _CLEANUP_TIMEOUT_S: Final = 1.0
 """The time that abandoned work, whose callers are already answered, has to end."""

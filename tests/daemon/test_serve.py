@@ -12,9 +12,10 @@ from typing import Any
 
 import pytest
 from toold.daemon.config.settings import Settings
+from toold.daemon.exit_codes import EXIT_CANNOT_START
 from toold.daemon.lifecycle import running
 from toold.daemon.persistence.state_directory import StateDirectory
-from toold.daemon.serve import EXIT_CANNOT_START, banner, run
+from toold.daemon.serve import banner, run
 from toold.tools import EFFECT_LOG, load_registry, simulated_tools
 
 NO_SDKS = {"TOOLD_KIMI_SDK": "http", "TOOLD_GLM_SDK": "http", "TOOLD_GRACE_PERIOD_S": "0.1"}

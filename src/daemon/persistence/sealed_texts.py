@@ -1,20 +1,17 @@
 """Encrypts short texts for the database, with keys that are kept outside of it. Needs the package ``cryptography``."""
 
 import os
-import secrets
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
-from .state_directory import StateError, read_private, write_private
+from .key_files import load_or_create_keys
 
-KEY_BYTES: Final = 32
 MAX_KEYS: Final = 8
 """In one file: the current key, and earlier ones until everything is encrypted with the current one."""
 _NONCE_BYTES: Final = 12
-_LINE_BYTES: Final = 2 * KEY_BYTES + 1
 
 
 class SealedTexts:
@@ -55,22 +52,8 @@ def open_sealed_texts(path: Path) -> SealedTexts:
         ImportError: the package is not installed.
         StateError: the file cannot be used, or a line is not a key.
     """
-    try:
-        if not path.exists():
-            write_private(path, secrets.token_hex(KEY_BYTES).encode() + b"\n")
-        lines = read_private(path, _LINE_BYTES * (MAX_KEYS + 1)).split()
-    except OSError as error:
-        raise StateError(f"the key file {path} cannot be used ({error.strerror})") from None
-    try:
-        keys = [bytes.fromhex(line.decode("ascii")) for line in lines]
-    except ValueError:
-        keys = []
-    if not 0 < len(keys) <= MAX_KEYS or any(len(key) != KEY_BYTES for key in keys):
-        raise StateError(
-            f"{path} must contain 1 to {MAX_KEYS} keys, one per line, each of {2 * KEY_BYTES} hexadecimal digits; "
-            "restore it, or remove it: the next start makes a key, and what was encrypted must be given again"
-        )
-    return SealedTexts(keys)
+    remedy = "restore it, or remove it: the next start makes a key, and what was encrypted must be given again"
+    return SealedTexts(load_or_create_keys(path, max_keys=MAX_KEYS, remedy=remedy))
 
 
 def _decrypted(cipher: Any, sealed: bytes, place: str) -> bytes | None:

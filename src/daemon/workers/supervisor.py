@@ -15,12 +15,13 @@ from ...protocol.daemon_address import SHUTDOWN_MARGIN_S, DaemonAddress
 from ...version import __version__
 from ..config.settings import Settings
 from ..controlling_terminal import SIGNAL_ECHO_S, ends_with_terminal, has_terminal
+from ..exit_codes import EXIT_FENCED
 from ..persistence.key_files import make_key_files
 from ..persistence.state_directory import FullDiskError, StateDirectory, StateError
 from .restart_policy import RestartPolicy
 from .shared_ports import SharedPorts
 from .worker_files import worker_directory
-from .worker_process import EXIT_FENCED, WorkerProcess, start_worker
+from .worker_process import WorkerProcess, start_worker
 from .worker_slot import WorkerSlot
 
 _KILL_MARGIN_S: Final = 5.0

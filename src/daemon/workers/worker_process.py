@@ -7,12 +7,8 @@ import socket
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Final
 
 from .worker_slot import READY, RELOADED, SLOT_VARIABLE, WorkerSlot, encode_slot
-
-EXIT_FENCED: Final = 70
-"""Another node of the cluster has declared the process dead."""
 
 
 class WorkerProcess:

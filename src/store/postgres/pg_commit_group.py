@@ -16,14 +16,18 @@ from ..commit_entries import (
     InterruptedCall,
     LocalResults,
     NodeAnnounced,
+    NodeDeclaredDead,
     NodeDraining,
+    NodeLeft,
     ResultsAcknowledged,
     RunResumed,
     SessionClosed,
     SessionsReleased,
     SessionsSeen,
 )
+from ..conversation_rows import ConversationUpdate
 from ..store_rows import CallEnd, CallPause, CallStart, InputDecided, SessionRow, UnstartedCall
+from ..vendor_file_rows import VendorFileUploaded
 from . import (
     pg_a2a_task_sql,
     pg_audit_sql,
@@ -39,6 +43,19 @@ from .pg_part_entries import write_part
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 
+AWAITED_ENTRIES: Final = (
+    CallEnd
+    | LocalResults
+    | SessionRow
+    | SessionsReleased
+    | ConversationUpdate
+    | VendorFileUploaded
+    | NodeAnnounced
+    | NodeDraining
+    | NodeLeft
+    | NodeDeclaredDead
+)
+"""Entries whose callers wait while the database is away. The wait for any other entry fails at once."""
 _CALLS: Final = (CallStart, CallEnd, InterruptedCall)
 """Starts and ends of calls can be written in any order; any other entry may refer to calls before it."""
 

@@ -70,6 +70,21 @@ def register_node(
     return predecessors
 
 
+def take_name(connection: Connection, epoch: str, name: str) -> None:
+    """Gives a node that has begun its name.
+
+    Raises:
+        StoreError: another node has it.
+    """
+    try:
+        pg_node_sql.set_name(connection, epoch, name)
+    except psycopg.errors.UniqueViolation:
+        raise StoreError(
+            f"another node with the name {name!r} has just started: give each node its own `node_name`",
+            "another node has the same name",
+        ) from None
+
+
 def _require_chain(connection: Connection, address: str, chain: str) -> None:
     """Checks that this node signs the audit with the same key as the other nodes of its service."""
     connection.execute("UPDATE store SET chain = %s WHERE chain IS NULL", (chain,))

@@ -20,13 +20,9 @@ from ..chain_extension import ChainExtension
 from ..commit_entries import (
     CommitItem,
     Entry,
-    LocalResults,
-    NodeAnnounced,
     NodeDeclaredDead,
-    NodeDraining,
     NodeLeft,
     RetentionDue,
-    SessionsReleased,
 )
 from ..conversation_rows import ConversationUpdate
 from ..group_committer import Content, GroupCommitter
@@ -34,53 +30,23 @@ from ..node_lease import NodeLease, boot_time
 from ..retention import Retention
 from ..store_clock import StoreClock
 from ..store_errors import NodeFencedError, StoreError
-from ..store_rows import CallEnd, SessionRow
-from ..vendor_file_rows import VendorFileUploaded
-from . import (
-    pg_audit_sql,
-    pg_interrupted_sql,
-    pg_journal_sql,
-    pg_limits_sql,
-    pg_node_sql,
-    pg_retention,
-    pg_run_sql,
-    pg_session_sql,
-)
+from . import pg_audit_sql, pg_journal_sql, pg_node_sql, pg_retention
 from .pg_chain_writer import PostgresChainWriter
-from .pg_commit_group import GroupWrite, decided_items, keys_of_decided
+from .pg_commit_errors import DATA_ERRORS, is_lost
+from .pg_commit_group import AWAITED_ENTRIES, GroupWrite, decided_items, keys_of_decided
 from .pg_connection import connect_to_postgres, reason_of, shown_address
-from .pg_node_start import register_node
+from .pg_fenced_commits import FencedCommits, roll_back
+from .pg_node_settlement import settle_node
+from .pg_node_start import register_node, take_name
 from .pg_schema import require_schema
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 
-DEAD: Final = "TLD01"
-COMMIT_MISSING: Final = "TLD02"
-COMMITTED_BEFORE: Final = "TLD03"
-"""The SQLSTATEs of the function ``renew_lease``."""
-
-_AWAITED: Final = (
-    CallEnd
-    | LocalResults
-    | SessionRow
-    | SessionsReleased
-    | ConversationUpdate
-    | VendorFileUploaded
-    | NodeAnnounced
-    | NodeDraining
-    | NodeLeft
-    | NodeDeclaredDead
-)
-"""Entries whose callers wait while the database is away. The wait for any other entry fails at once."""
 RETENTION_EVERY_S: Final = 3600.0
 RETENTION_TRIGGER_RATIO: Final = 17 / 16
 """The share of the audit rows' size limit beyond which retention runs before the hour is over."""
 CHECKED_EVERY_S: Final = 60.0
 """How often the size of all rows is checked."""
-_READ_ONLY: Final = "25006"
-"""The SQLSTATE of a server that has become a standby: another one accepts writes now."""
-_DATA_ERRORS: Final = (psycopg.DataError, psycopg.IntegrityError, psycopg.ProgrammingError, psycopg.NotSupportedError)
-"""Errors of one entry, with which a later attempt fails too."""
 
 _log = structlog.get_logger(__name__)
 
@@ -116,9 +82,8 @@ class PostgresCommitter(GroupCommitter):
         self._key_name = ChainSigner(key).chain
         self._chain_writer = PostgresChainWriter(key)
         self._size_check_due = 0.0  # when the size of all rows is checked next, in ``time.monotonic`` seconds
-        self._number = 0  # of the last commit
+        self._commits = FencedCommits(epoch, lease, self._chain_writer, self._set_clock)
         self._sent: list[CommitItem] = []  # sent under the next number; whether it was committed is unknown
-        self._sent_at = boot_time()
         self._ended: str | None = None  # why this node commits nothing from now on
         connection = self._connect()
         try:
@@ -128,7 +93,7 @@ class PostgresCommitter(GroupCommitter):
             )
             self._connection: Connection = connection
             self._start(connection, [predecessor.epoch for predecessor in predecessors])
-            self._take_name(connection)
+            take_name(connection, epoch, node_name)
         except psycopg.Error as error:
             connection.close()
             raise StoreError(
@@ -156,16 +121,16 @@ class PostgresCommitter(GroupCommitter):
 
     def awaits(self, entry: Entry) -> bool:
         """Whether a caller waits for this entry as long as the database is away."""
-        return self._ended is None and isinstance(entry, _AWAITED)
+        return self._ended is None and isinstance(entry, AWAITED_ENTRIES)
 
     def idle_s(self) -> float:
         """Returns the seconds until the next heartbeat or retention run."""
-        heartbeat_s = max(0.0, self.lease.heartbeat_due(self._sent_at) - boot_time())
+        heartbeat_s = max(0.0, self._commits.heartbeat_due - boot_time())
         heartbeat_s = min(heartbeat_s, super().idle_s())
         return heartbeat_s if self._ended is None else 3600.0
 
     def _heartbeat_due(self) -> bool:
-        return boot_time() >= self.lease.heartbeat_due(self._sent_at)
+        return boot_time() >= self._commits.heartbeat_due
 
     def attempt(self) -> None:
         """Commits the added items, or a heartbeat. If that fails, sets ``problem``."""
@@ -203,6 +168,9 @@ class PostgresCommitter(GroupCommitter):
             return
         super().fail(error, exc_info=exc_info)
 
+    def _set_clock(self, clock: StoreClock) -> None:
+        self.clock = clock
+
     def _by_store_clock(self, entry: Entry) -> Entry:
         """Conversations expire by the database's clock, too."""
         if isinstance(entry, ConversationUpdate):
@@ -219,15 +187,6 @@ class PostgresCommitter(GroupCommitter):
         if self._connection.closed:
             self._connection = self._connect()
         return self._connection
-
-    def _take_name(self, connection: Connection) -> None:
-        try:
-            pg_node_sql.set_name(connection, self.epoch, self._name)
-        except psycopg.errors.UniqueViolation:
-            raise StoreError(
-                f"another node with the name {self._name!r} has just started: give each node its own `node_name`",
-                "another node has the same name",
-            ) from None
 
     # --- commits -----------------------------------------------------------------------------------------------------
 
@@ -259,11 +218,11 @@ class PostgresCommitter(GroupCommitter):
         except NodeFencedError:
             raise
         except Exception as error:
-            if _is_lost(connection, error):
+            if is_lost(connection, error):
                 connection.close()
                 raise
-            self._roll_back(connection)
-            if not isinstance(error, _DATA_ERRORS) and isinstance(error, psycopg.Error | OSError):
+            roll_back(connection)
+            if not isinstance(error, DATA_ERRORS) and isinstance(error, psycopg.Error | OSError):
                 self._sent, self.group = [], [*items, *self.group]  # certainly not written
                 raise
             self._commit_one_by_one(connection, error)
@@ -300,80 +259,40 @@ class PostgresCommitter(GroupCommitter):
 
     def _commit_items(self, connection: Connection, items: Sequence[CommitItem]) -> list[tuple[str, int, int]]:
         """Commits items in one transaction and reports them. Returns the principals whose results exceed a limit."""
-        sent_at = boot_time()
-        chain = self._chain_writer.extend(connection)
-        write = self._group_write(connection, chain)
-        try:
-            with connection.pipeline():
-                connection.execute("BEGIN")
-                renewed = pg_node_sql.renew(connection, self.epoch, self._number + 1)
-                chain.complete(time.time(), self.rows_dropped)
-                write.write(items)
-                self._chain_writer.seal(chain)
-                connection.execute("COMMIT")
-        except psycopg.Error as error:
-            if self._was_committed(connection, error):
-                self._resolve_earlier(connection, items)
-                return []
-            raise
-        write.set_accepted()
-        self._chain_writer.committed(chain)
-        self._committed(renewed, sent_at)
+        writes: list[GroupWrite] = []
+
+        def write(chain: ChainExtension) -> None:
+            writes.append(self._group_write(connection, chain))
+            writes[0].write(items)
+
+        def fetch() -> None:
+            writes[0].set_accepted()
+
+        if not self._commits.pipelined(connection, write, fetch, self.rows_dropped):
+            self._resolve_earlier(connection, items)
+            return []
         self._report(items)
-        return write.over_limits()
+        return writes[0].over_limits()
 
     def _group_write(self, connection: Connection, chain: ChainExtension) -> GroupWrite:
         return GroupWrite(
             connection,
             chain,
             self.epoch,
-            self._number + 1,
+            self._commits.next_number,
             results_bytes=self.retention.results_bytes,
             unfinished_bytes=self.retention.unfinished_bytes,
         )
 
-    def _was_committed(self, connection: Connection, error: psycopg.Error) -> bool:
-        """Whether the commit that failed was made before its connection was lost.
-
-        Raises:
-            NodeFencedError: this node is dead, or the database has lost commits of it.
-        """
-        if error.sqlstate not in {DEAD, COMMIT_MISSING, COMMITTED_BEFORE}:
-            return False
-        self._roll_back(connection)
-        if error.sqlstate == DEAD:
-            raise NodeFencedError("another node has declared this one dead")
-        if error.sqlstate == COMMIT_MISSING:
-            raise NodeFencedError(
-                f"the database has lost acknowledged commits of this node ({reason_of(error)}): was it failed over "
-                "to a standby that is not synchronous?"
-            )
-        return True
-
     def _resolve_earlier(self, connection: Connection, items: Sequence[CommitItem]) -> None:
         """The group was committed before its connection was lost: asks what it has written."""
-        decided = keys_of_decided(items)
-        written = pg_journal_sql.written(connection, list(decided), self.epoch, self._number + 1)
-        self._number += 1
-        self._chain_writer.reload(connection)
+        decided, number = keys_of_decided(items), self._commits.next_number
+        written = pg_journal_sql.written(connection, list(decided), self.epoch, number)
+        self._commits.skip(connection)
         for item, key in decided_items(items):
             item.accepted = key in written and decided[key] is item
-        _log.info("a commit had reached the database before the connection was lost", commit=self._number)
+        _log.info("a commit had reached the database before the connection was lost", commit=number)
         self._report(items)
-
-    def _committed(self, renewed: psycopg.Cursor[tuple[Any, ...]], sent_at: float) -> None:
-        self._renewed(sent_at)
-        self._set_clock(renewed)
-
-    def _renewed(self, sent_at: float) -> None:
-        self._number += 1
-        self._sent_at = sent_at
-        self.lease.renewed(sent_at)
-
-    def _set_clock(self, renewed: psycopg.Cursor[tuple[Any, ...]]) -> None:
-        row = renewed.fetchone()
-        if row is not None:
-            self.clock = StoreClock(float(row[0]))
 
     def _report(self, items: Sequence[CommitItem]) -> None:
         self.work_again()  # before a caller, who may continue with another write, learns about this one
@@ -387,47 +306,35 @@ class PostgresCommitter(GroupCommitter):
 
     def _start(self, connection: Connection, predecessors: Sequence[str]) -> None:
         """The first commit: settles what ended nodes of the same name left, and takes over an audit chain."""
-        sent_at = boot_time()
-        with connection.transaction():
-            renewed = pg_node_sql.renew(connection, self.epoch, 1)
-            self._set_clock(renewed)
-            dead = [epoch for epoch in predecessors if pg_node_sql.mark_dead(connection, epoch, "replaced")]
-            self._chain_writer.adopt(connection, self.epoch)
-            chain = self._chain_writer.extend(connection)
+
+        dead: list[str] = []
+
+        def prepare() -> None:
+            dead.extend(epoch for epoch in predecessors if pg_node_sql.mark_dead(connection, epoch, "replaced"))
+
+        def work(chain: ChainExtension) -> None:
             for epoch in dead:
                 self._settle(connection, epoch, chain)
-            self._chain_writer.seal(chain)
-        self._chain_writer.committed(chain)
-        self._renewed(sent_at)
+
+        self._commits.begin(connection, prepare, work)
 
     def _declare_dead(self, connection: Connection, item: CommitItem) -> None:
         """Declares a node dead, this one if it leaves, and settles what it leaves, in one transaction."""
-        sent_at = boot_time()
+        leaves = isinstance(item.entry, NodeLeft)
         epoch = item.entry.epoch if isinstance(item.entry, NodeDeclaredDead) else self.epoch
-        chain = self._chain_writer.extend(connection)
-        try:
-            connection.execute("BEGIN")
-            renewed = pg_node_sql.renew(connection, self.epoch, self._number + 1)
-            chain.complete(time.time(), self.rows_dropped)
+
+        def work(chain: ChainExtension) -> None:
             item.accepted = self._mark_dead(connection, item)
             if item.accepted:
                 self._settle(connection, epoch, chain)
             else:
                 item.accepted = pg_node_sql.is_dead(connection, epoch)
-            if isinstance(item.entry, NodeLeft):
+            if leaves:
                 self._chain_writer.bind(connection, chain)
-            self._chain_writer.seal(chain, closed=isinstance(item.entry, NodeLeft))
-            connection.execute("COMMIT")
-        except psycopg.Error as error:
-            if not self._was_committed(connection, error):
-                raise
-            self._number += 1
-            self._chain_writer.reload(connection)
+
+        if not self._commits.alone(connection, work, self.rows_dropped, closed=leaves):
             item.accepted = pg_node_sql.is_dead(connection, epoch)
-        else:
-            self._chain_writer.committed(chain)
-            self._committed(renewed, sent_at)
-        if isinstance(item.entry, NodeLeft):
+        if leaves:
             self._ended = "this node has left the cluster"
         item.succeed()
 
@@ -438,19 +345,13 @@ class PostgresCommitter(GroupCommitter):
         return True
 
     def _settle(self, connection: Connection, epoch: str, chain: ChainExtension) -> None:
-        now, unix_time = self.clock.now(), self.clock.unix_time
-        calls = pg_interrupted_sql.interrupted_calls(connection, epoch, now, unix_time=unix_time)
-        lost = sum(call.row is None for call in calls)
-        if lost:
-            _log.error("audit rows of interrupted calls lost; they cannot be decoded", rows=lost)
-            self.unwritable_rows += lost
-        self._group_write(connection, chain).write([self.prepared(CommitItem(call)) for call in calls])
-        pg_interrupted_sql.release_detached(connection, epoch)
-        pg_run_sql.finish_of_node(connection, epoch)
-        pg_session_sql.release_of_node(connection, epoch)
-        pg_node_sql.fold_kept(connection, epoch)
-        pg_limits_sql.free_limits(connection, epoch)
-        _log.warning("a node is dead", epoch=epoch, interrupted_calls=len(calls))
+        write = self._group_write(connection, chain)
+        self.unwritable_rows += settle_node(
+            connection,
+            epoch,
+            self.clock,
+            lambda calls: write.write([self.prepared(CommitItem(call)) for call in calls]),
+        )
 
     # --- retention ---------------------------------------------------------------------------------------------------
 
@@ -467,31 +368,17 @@ class PostgresCommitter(GroupCommitter):
             self._commit_sent(connection)
 
     def _delete_slice(self, connection: Connection) -> None:
-        sent_at = boot_time()
-        chain = self._chain_writer.extend(connection)
-        try:
-            connection.execute("BEGIN")
-            renewed = pg_node_sql.renew(connection, self.epoch, self._number + 1)
-            chain.complete(time.time(), self.rows_dropped)
+        more = False
+
+        def work(chain: ChainExtension) -> None:
+            nonlocal more
             more = pg_retention.enforce_retention(connection, chain, self._chain_writer, self.retention)
-            self._chain_writer.seal(chain)
-            connection.execute("COMMIT")
-        except psycopg.Error as error:
-            if not self._was_committed(connection, error):
-                raise
-            self._number += 1
-            self._chain_writer.reload(connection)
-            return
-        self._chain_writer.committed(chain)
-        self._committed(renewed, sent_at)
-        self.copy_changes += 1
-        self.retention_due = time.monotonic() + (0.0 if more else RETENTION_EVERY_S)
+
+        if self._commits.alone(connection, work, self.rows_dropped):
+            self.copy_changes += 1
+            self.retention_due = time.monotonic() + (0.0 if more else RETENTION_EVERY_S)
 
     # --- failures ----------------------------------------------------------------------------------------------------
-
-    def _roll_back(self, connection: Connection) -> None:
-        with contextlib.suppress(psycopg.Error):
-            connection.rollback()
 
     def _end(self, reason: str) -> None:
         """This node must end: nothing of it may be reported to its clients."""
@@ -519,11 +406,3 @@ class PostgresCommitter(GroupCommitter):
 
 def _is_ordinary(item: CommitItem) -> bool:
     return not isinstance(item.entry, NodeDeclaredDead | NodeLeft | RetentionDue)
-
-
-def _is_lost(connection: Connection, error: Exception) -> bool:
-    """Whether the connection was lost, so that it is unknown what became of a commit."""
-    if connection.closed:
-        return True
-    state = error.sqlstate if isinstance(error, psycopg.Error) else None
-    return state is not None and (state.startswith(("08", "57P")) or state == _READ_ONLY)

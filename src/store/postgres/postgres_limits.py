@@ -9,10 +9,10 @@ from ...protocol.tool_call import Cost
 from ..shared_limits import AdmitAnswer, AdmitRequest, BudgetUse, QuotaUse, RateSlot, RunningShare, TakenCall
 from ..store_errors import NodeFencedError
 from . import pg_limits_sql, pg_rates_sql
+from .pg_commit_errors import DEAD
 from .pg_limits_sql import LIMITS_CHANNEL
 from .pg_notifications import PgNotifications
 from .pg_values import text_of
-from .postgres_committer import DEAD
 from .postgres_threads import PostgresThreads
 
 Connection = psycopg.Connection[tuple[Any, ...]]

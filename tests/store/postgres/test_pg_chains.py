@@ -2,14 +2,15 @@
 
 import time
 from collections.abc import Callable
+from typing import Any
 
 import psycopg
 import pytest
 from tests.store.postgres_databases import KEY, PostgresDatabase
 from toold.audit import ChainFindings, ChainKeyError, verify_chains
 from toold.store import CallRow, Retention, Store
+from toold.store.postgres.pg_fenced_commits import FencedCommits
 from toold.store.postgres.postgres_archive import open_postgres_archive
-from toold.store.postgres.postgres_committer import PostgresCommitter
 
 MakeRow = Callable[..., CallRow]
 
@@ -209,17 +210,17 @@ async def test_a_commit_whose_answer_was_lost_is_in_the_chain_once(
     """A group that had been committed before the connection was lost is neither written again nor missing."""
     store = postgres_database.node("e1")
     await record(store, row(id="a"))
-    commit = PostgresCommitter._committed
+    end = FencedCommits._end
     lost: list[bool] = []
 
-    def lose_once(self: PostgresCommitter, *arguments: object) -> None:
+    def lose_once(self: FencedCommits, chain: Any, renewed: psycopg.Cursor[Any], sent_at: float) -> None:
         if not lost:
             lost.append(True)
-            self._connection.close()
+            renewed.connection.close()
             raise psycopg.OperationalError("the connection is lost")
-        commit(self, *arguments)  # type: ignore[arg-type] # passed on
+        end(self, chain, renewed, sent_at)
 
-    monkeypatch.setattr(PostgresCommitter, "_committed", lose_once)
+    monkeypatch.setattr(FencedCommits, "_end", lose_once)
     store.audit.record(row(id="b"))
     await store.flush()
     while store.problem:

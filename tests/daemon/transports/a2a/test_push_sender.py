@@ -11,7 +11,8 @@ from typing import Any, cast
 
 import msgspec
 import pytest
-from toold.daemon.persistence.sealed_texts import KEY_BYTES, SealedTexts
+from toold.daemon.persistence.key_files import KEY_BYTES
+from toold.daemon.persistence.sealed_texts import SealedTexts
 from toold.daemon.transports.a2a import push_sender
 from toold.daemon.transports.a2a.push_sender import PushSender
 from toold.daemon.transports.a2a.push_turns import (
