@@ -146,17 +146,19 @@ class CatalogMethods:
 
             return _tool(READ, read)
         source = sources[owned.source]
+        may_be_own = uri.startswith("file:") and parse_qualified(uri) is None
 
         async def ask(context: ToolContext) -> dict[str, Any]:
+            if may_be_own and await self._own.has_file(uri, view, context.files):
+                return await self._own.read(uri, view, context.principal, context.files)
             result = await source.read_resource(owned.uri, context)
             return {**result, "contents": [_named(part, owned.uri, uri) for part in result["contents"]]}
 
         return _tool(READ, ask, owned.source, source.latest.timeout_s)
 
     def _is_own(self, uri: str, sources: Mapping[str, ContentSource]) -> bool:
-        """Whether the daemon reads a URI itself: a workspace file, unless a source lists the URI."""
-        own = uri.startswith(("file:", "toold:")) and parse_qualified(uri) is None
-        return own and not any(uri in source.latest.resources for source in sources.values())
+        """Whether the daemon alone reads a URI of a source: that of a file, unless a source lists it."""
+        return uri.startswith("file:") and not any(uri in source.latest.resources for source in sources.values())
 
     # --- prompts -----------------------------------------------------------------------------------------------------
 
@@ -217,16 +219,17 @@ class CatalogMethods:
 
     def _template_completion(self, params: Mapping[str, Any], template: str, value: str, view: ToolsetView) -> Tool:
         named = parse_qualified(template)
+        is_own = any(template == entry["uriTemplate"] for entry in self._own.templates(view))
         for source_name, source in self.visible(view).items():
             own = template if named is None else named.uri if named.source == source_name else None
-            if own is not None and (own in source.latest.templates or own in source.latest.resources):
+            if not is_own and own is not None and (own in source.latest.templates or own in source.latest.resources):
                 return _completion_of(source_name, source, {**params, "ref": {"type": "ref/resource", "uri": own}})
 
         async def complete(context: ToolContext) -> dict[str, Any]:
             values = await self._own.complete(template, value, view, context.principal, context.files)
             return completion(values, value)
 
-        if all(template != entry["uriTemplate"] for entry in self._own.templates(view)):
+        if not is_own:
             raise InvalidArgumentsError(f"There is no resource template {template[:200]!r}.")
         return _tool(COMPLETE, complete)
 

@@ -11,7 +11,7 @@ from urllib.parse import unquote, urlsplit
 
 import msgspec
 
-from ..protocol.error_codes import InvalidArgumentsError, NotFoundError, ResultTooLargeError
+from ..protocol.error_codes import CallError, InvalidArgumentsError, NotFoundError, ResultTooLargeError
 from ..protocol.image_types import image_type
 from ..protocol.tool_call import Principal
 from ..sources import Entry
@@ -159,6 +159,16 @@ class OwnResources:
         if uri.startswith(FILES) and _FILE_READER in view.tools:
             return await _file(uri, files)
         raise NotFoundError(f"There is no resource {uri[:200]!r}; resources/list and its templates name them.")
+
+    async def has_file(self, uri: str, view: ToolsetView, files: FileAccess) -> bool:
+        """Whether a URI is that of a workspace file or directory which the caller may read."""
+        if not uri.startswith(FILES) or _FILE_READER not in view.tools:
+            return False
+        try:
+            await files.locate(_path_of(uri))
+        except CallError:
+            return False
+        return True
 
     async def _result(self, uri: str, handle: str, principal: Principal) -> dict[str, Any]:
         file = await self._results.find(principal, handle)

@@ -7,7 +7,10 @@ form is accepted for every resource of a source.
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from typing import Any, Final, NamedTuple
+
+import re2  # type: ignore[import-untyped]  # neither re2 nor typeshed has types
 
 from ..sources import ContentSource, Entry
 from ..tools import ToolsetView
@@ -18,6 +21,13 @@ SOURCE_PREFIX: Final = f"{OWN_PREFIX}source/"
 _VARIABLE: Final = re.compile(r"\{([+#./;?&]?)([^{}]*)\}")
 _MAX_VARIABLES: Final = 20
 """A template with more variables matches nothing, because the time for a match grows with them."""
+MAX_TEMPLATE_CHARS: Final = 1000
+"""A longer template matches nothing, because compiling it takes milliseconds."""
+MAX_PATTERNS: Final = 4096
+"""Compiled templates that are kept: those of two sources with the most templates (``content_listing.MAX_ENTRIES``)."""
+_OPTIONS: Final = re2.Options()
+_OPTIONS.log_errors = False
+_OPTIONS.max_mem = 256 * 1024  # bytes
 
 
 class OwnedResource(NamedTuple):
@@ -55,7 +65,8 @@ def shown_entries(sources: Mapping[str, ContentSource], key: str) -> Iterator[En
 
 
 def owner_of(sources: Mapping[str, ContentSource], tools: Iterable[Any], uri: str) -> OwnedResource | None:
-    """Returns the source that a URI belongs to; None if there is none, or more than one candidate.
+    """Returns the source that a URI belongs to; None if there is none, or more than one candidate. URIs of the daemon's
+    own scheme belong to no source, even if one lists them.
 
     It is the first of these: the source that a qualified URI names; the first source that lists the URI; the first one
     with a tool whose metadata names it; the first one with a matching template; the only source that lists resources
@@ -64,6 +75,8 @@ def owner_of(sources: Mapping[str, ContentSource], tools: Iterable[Any], uri: st
     named = parse_qualified(uri)
     if named is not None:
         return named if named.source in sources else None
+    if uri.startswith(OWN_PREFIX):
+        return None
     readers = {name: source for name, source in sources.items() if source.latest.reads}
     for name, source in readers.items():
         if uri in source.latest.resources:
@@ -90,16 +103,31 @@ def shown_uri(sources: Mapping[str, ContentSource], tools: Iterable[Any], owned:
 
 
 def matches(template: str, uri: str) -> bool:
-    """Whether a URI may be an expansion of a URI template (RFC 6570): its fixed parts are equal."""
+    """Whether a URI may be an expansion of a URI template (RFC 6570): its fixed parts are equal.
+
+    By RE2, in linear time: templates come from servers, and some would take Python's engine years.
+    """
+    if not uri.startswith(template.partition("{")[0]) or not uri.endswith(template.rpartition("}")[2]):
+        return False
+    pattern = _pattern(template)
+    return pattern is not None and pattern.fullmatch(uri.encode(errors="replace")) is not None
+
+
+@lru_cache(maxsize=MAX_PATTERNS)
+def _pattern(template: str) -> Any:
+    """A compiled pattern for the expansions of a template; None if it has none that are recognized."""
     pieces, at = [], 0
     variables = list(_VARIABLE.finditer(template))
-    if not variables or len(variables) > _MAX_VARIABLES:
-        return False
+    if not variables or len(variables) > _MAX_VARIABLES or len(template) > MAX_TEMPLATE_CHARS:
+        return None
     for variable in variables:
-        pieces.append(re.escape(template[at : variable.start()]))
+        pieces.append(re2.escape(template[at : variable.start()]))
         pieces.append(".*" if variable[1] in {"+", "#", "/", "?", "&", ";", "."} else "[^/?#]*")
         at = variable.end()
-    return re.fullmatch("".join(pieces) + re.escape(template[at:]), uri) is not None
+    try:
+        return re2.compile("".join(pieces) + re2.escape(template[at:]), _OPTIONS)
+    except (re2.error, UnicodeEncodeError):
+        return None
 
 
 def _app_resource(tool: Any) -> object:

@@ -44,6 +44,7 @@ class World:
     liar: LyingServer
     daemon: Daemon
     client: Client
+    workspace: Path
 
     async def is_honest(self) -> None:
         """Checks that the other server answers."""
@@ -57,6 +58,11 @@ class World:
             self.daemon.sources.refresh()
             await until(partial(self._has_asked, method, before + 1))
         await self.daemon.publisher.published()
+
+    @property
+    def offered(self) -> set[str]:
+        """The URIs that the liar lists, as the daemon knows them."""
+        return set(self.daemon.sources.offering["liar"].latest.resources)
 
     def _has_asked(self, method: str, times: int) -> bool:
         return self.liar.asked.count(method) >= times
@@ -79,13 +85,16 @@ async def _opened(directory: Path) -> AsyncIterator[World]:
         ]
         (directory / "toold.toml").write_text("\n".join(tables))
         env = {"TOOLD_PORT": "0", "TOOLD_HTTP_PORT": "0", "TOOLD_STATE_DIR": str(directory / "state")}
+        (directory / "work").mkdir()
+        (directory / "work/notes.txt").write_text("to do")
+        env["TOOLD_WORKSPACE"] = str(directory / "work")
         settings = load_settings({}, env=env | NO_SDKS | {"TOOLD_SIMULATE": "1", "TOOLD_AUTH": "0"}, cwd=directory)
         async with running(settings) as daemon:
             await until(lambda: {"swear", "wrapped"} <= {tool.name for tool in daemon.router.catalog.registry.tools})
             await until(lambda: "prompts/list" in liar.asked)
             base = f"http://127.0.0.1:{daemon.http.port}"
             async with httpx.AsyncClient(base_url=base, trust_env=False, timeout=60) as http:
-                yield World(liar, daemon, Client(http, "2025-11-25"))
+                yield World(liar, daemon, Client(http, "2025-11-25"), directory / "work")
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -144,7 +153,7 @@ async def test_an_answer_with_a_wrong_id(world: World, monkeypatch: pytest.Monke
     await world.is_honest()
     for (method, *_), (code, message) in zip(requests, await asyncio.gather(*failing), strict=True):
         assert code in {"TIMEOUT", "PROVIDER_ERROR", "SERVICE_UNAVAILABLE"}, method
-        assert "liar" in message, method
+        assert "liar" in message or code == "TIMEOUT", method  # on a busy machine the daemon's own deadline is first
     assert next(lies, None) is None
 
 
@@ -232,6 +241,32 @@ async def test_a_list_of_a_gigabyte(world: World) -> None:
     await until(lambda: "were not listed" in (world.state.problem or ""))
     assert "liar://a" in json.dumps(await world.client.result("resources/list"))
     await world.is_honest()
+
+
+async def test_uris_of_the_daemon_are_its_own(world: World) -> None:
+    """A server that lists them, and templates for them, is asked for them in the qualified form only."""
+    notes = f"{world.workspace.as_uri()}/notes.txt"
+    listed = ["liar://a", "toold://tool/swear", "toold://model/glm-4.7-flash", notes]
+    templates = ["toold://tool/{name}", "file://{+path}"]
+    world.liar.lies["resources/list"] = lying({"resources": [{"uri": uri, "name": "mine"} for uri in listed]})
+    world.liar.lies["resources/templates/list"] = lying(
+        {"resourceTemplates": [{"uriTemplate": template, "name": "mine"} for template in templates]}
+    )
+    world.liar.lies["resources/read"] = lambda request: answer(
+        request, {"contents": [{"uri": request["params"]["uri"], "text": "a lie"}]}
+    )
+    world.liar.lies["completion/complete"] = lying({"completion": {"values": ["a lie"]}})
+    await world.listed_again()
+    await until(lambda: notes in world.offered)
+    for uri in listed:
+        text = (await world.client.result("resources/read", {"uri": uri}))["contents"][0]["text"]
+        assert (text == "a lie") == (uri == "liar://a"), uri
+        qualified = f"toold://source/liar/{uri}"
+        text = (await world.client.result("resources/read", {"uri": qualified}))["contents"][0]["text"]
+        assert text == "a lie"
+    for template in templates:
+        reference = {"ref": {"type": "ref/resource", "uri": template}, "argument": {"name": "x", "value": "s"}}
+        assert "a lie" not in (await world.client.result("completion/complete", reference))["completion"]["values"]
 
 
 async def test_a_prompt_with_control_characters(world: World) -> None:

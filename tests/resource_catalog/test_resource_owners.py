@@ -35,9 +35,23 @@ def test_an_unlisted_uri_is_never_tried_at_several_sources() -> None:
     assert owner("toold://source/c/one://x/a", a=first, b=second) is None
 
 
+def test_uris_of_the_daemon_belong_to_no_source() -> None:
+    """Even if one lists them, or has a template for them; by the qualified form they can be read."""
+    liar = Listed("toold://tool/echo", templates=("toold://{+rest}",))
+    assert owner("toold://tool/echo", a=liar) is None
+    assert owner("toold://model/x", a=liar) is None
+    assert owner("toold://source/a/toold://tool/echo", a=liar) == OwnedResource("a", "toold://tool/echo")
+
+
 def test_templates() -> None:
     """A variable matches one part of a path, unless it is of a kind that contains slashes."""
     assert matches("test://{id}/data", "test://7/data")
     assert not matches("test://{id}/data", "test://7/8/data")
     assert matches("file:///{+path}", "file:///a/b")
     assert not matches("test://a", "test://a")
+
+
+@pytest.mark.parametrize("template", ["x:" + "{+a}" * 20 + "!", "x:" + "{+a}a" * 20 + "!", "x:{+a}" + "a" * 1000])
+def test_a_hostile_template_takes_no_time(template: str) -> None:
+    """Python's engine would not end within years, and every call would wait for it."""
+    assert not matches(template, "x:" + "a" * 8000 + "\n" + template[-1])

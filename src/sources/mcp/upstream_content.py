@@ -15,6 +15,7 @@ from ..tool_pins import PinComparison, PinError
 from ..upstream_definition import UpstreamListing
 from .caller_session import ContentQuestion
 from .content_listing import prompt_arguments, prompt_definition
+from .upstream_failures import without_name
 
 if TYPE_CHECKING:  # imports the SDK, which takes a second
     from .content_requests import ContentRequests, ListedContent
@@ -172,7 +173,7 @@ class UpstreamContent:
         )
 
 
-def content_problem(source: str, error: BaseException) -> str:
+def content_problem(source: str, error: CallError | PinError) -> str:
     """Why the resources and prompts of a source were not listed, for the operator."""
-    why = str(error) if isinstance(error, PinError | CallError) else type(error).__name__
+    why = without_name(source, error) if isinstance(error, CallError) else str(error)
     return f"source {source}: its resources and prompts were not listed: {why}"

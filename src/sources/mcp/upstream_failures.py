@@ -160,7 +160,16 @@ def http_connect_problem(source: str, exchange: UpstreamExchange) -> str | None:
     if exchange.status in {404, 405}:
         return f"it answered HTTP {exchange.status}; check url in [sources.{source}]"
     failure = _http_failure(source, exchange)
-    return None if failure is None else failure.message.rstrip(".")
+    return None if failure is None else without_name(source, failure)
+
+
+def without_name(source: str, error: CallError) -> str:
+    """Returns the message of an error as a clause for the operator, who reads it after the source's name."""
+    message = error.message.rstrip(".")
+    for named, unnamed in ((f"{source}: ", ""), (f"{source} ", "it "), (f"{source}'s ", "its ")):
+        if message.startswith(named):
+            return unnamed + message.removeprefix(named)
+    return message
 
 
 def connection_lost(source: str, *, sent: bool) -> CallError:

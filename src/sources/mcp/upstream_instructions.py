@@ -1,6 +1,7 @@
 """The instructions of one server, pinned like its tools: they are text for a model."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from ...protocol.content_text import head_and_tail
@@ -14,6 +15,7 @@ INSTRUCTION_PINS: Final = ".instructions"
 """Added to the source's name in the name of its pins; no source's name has a dot."""
 INSTRUCTIONS: Final = "instructions"
 """The name by which they are approved."""
+_CHANGED: Final = "has other instructions"
 MAX_CHARS: Final = 16_384
 """The rest is cut; a model reads far less."""
 
@@ -50,7 +52,7 @@ class UpstreamInstructions:
     @property
     def waiting(self) -> list[QuarantinedVersion]:
         """The version that waits for approval."""
-        return self._pinned.latest.waiting(INSTRUCTIONS)
+        return [replace(version, reason=_CHANGED) for version in self._pinned.latest.waiting(INSTRUCTIONS)]
 
     async def approve(self, name: str, digest: str) -> tuple[str, ...]:
         """Approves a version of them; returns their name.

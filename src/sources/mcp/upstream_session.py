@@ -150,7 +150,7 @@ class UpstreamSession:
             if error.code == CONNECTION_CLOSED or exchange.status == 404:
                 self.ended.set()
             raise UpstreamUnavailableError(
-                f"it did not list its tools: {_message(self._source, error, exchange)}"
+                f"it did not list its tools: {_reason(self._source, error, exchange)}"
             ) from error
         except ValidationError as error:
             first = error.errors(include_url=False, include_input=False)[0]
@@ -334,5 +334,6 @@ def passed_on() -> Any:
     return {**(meta or {}), TRACEPARENT: traceparent}
 
 
-def _message(source: str, error: MCPError, exchange: UpstreamExchange) -> str:
-    return upstream_failures.call_failure(source, error.code, error.message, exchange).message
+def _reason(source: str, error: MCPError, exchange: UpstreamExchange) -> str:
+    failure = upstream_failures.call_failure(source, error.code, error.message, exchange)
+    return upstream_failures.without_name(source, failure)

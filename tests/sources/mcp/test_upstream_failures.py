@@ -10,6 +10,7 @@ from toold.sources.mcp.upstream_exchange import TOO_LONG, UpstreamExchange
 from toold.sources.mcp.upstream_failures import (
     UpstreamUnavailableError,
     call_failure,
+    http_connect_problem,
     unavailable,
     unavailable_reason,
 )
@@ -111,3 +112,17 @@ def test_a_call_to_an_unavailable_server_gets_a_retry_hint() -> None:
     assert error.message == "files is not available: it hangs. The daemon reconnects automatically."
     assert unavailable("files", "it hangs.", 2.0).message == error.message  # one full stop
     assert unavailable("files", "it hangs", -1.0).retry_after_ms == 100
+
+
+@pytest.mark.parametrize(
+    ("exchange", "reason"),
+    [
+        (UpstreamExchange(forbidden="127.0.0.1 is loopback"), "127.0.0.1 is loopback"),
+        (UpstreamExchange(status=503), "it answered HTTP 503"),
+        (UpstreamExchange(too_large=True), "its answer is larger than its max_answer_bytes; request less at a time"),
+        (UpstreamExchange(refused="it needs a sign-in"), "it needs a sign-in"),
+    ],
+)
+def test_a_problem_does_not_repeat_the_name(exchange: UpstreamExchange, reason: str) -> None:
+    """The operator reads it after the source's name."""
+    assert http_connect_problem("wiki", exchange) == reason
