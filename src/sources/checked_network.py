@@ -15,6 +15,7 @@ import httpcore
 import httpx
 
 from .address_policy import AddressPolicy
+from .read_rate import ReadRate
 
 _TIMEOUTS: Final = {"connect": 10.0}
 """Seconds to connect; the caller limits the whole request."""
@@ -22,6 +23,14 @@ _TIMEOUTS: Final = {"connect": 10.0}
 
 _RESOLVE_S: Final = 3.0
 """How long a check waits for the addresses of a host; a request waits as long as its connection may take."""
+
+
+PARTS_PER_S: Final = 10_000.0
+"""The parts of answers that are read from one source. A server may send each byte as a part of its own, which costs the
+daemon about 0.05 ms.
+"""
+_PARTS_OF_TURN: Final = 32
+"""Parts that are read without a pause for others, since they may be there already."""
 
 
 class ForbiddenAddressError(Exception):
@@ -93,7 +102,9 @@ class NetworkConnection:
     It uses httpcore because httpx's client logs each URL, which may contain a key.
     """
 
-    def __init__(self, policy: AddressPolicy, certificates: ssl.SSLContext) -> None:
+    def __init__(self, policy: AddressPolicy, certificates: ssl.SSLContext, rate: ReadRate | None = None) -> None:
+        """``rate`` limits the parts that are read; by default, of this connection alone."""
+        self._rate = rate or ReadRate(PARTS_PER_S)
         self._backend = _Backend(policy)
         self._pool = httpcore.AsyncConnectionPool(
             ssl_context=certificates, max_connections=1, keepalive_expiry=30.0, network_backend=self._backend
@@ -118,7 +129,8 @@ class NetworkConnection:
             )
         )
         try:
-            yield httpx.Response(answer.status, headers=answer.headers, stream=_Body(answer.stream), request=request)
+            body = _Body(answer.stream, self._rate)
+            yield httpx.Response(answer.status, headers=answer.headers, stream=body, request=request)
         finally:
             await answer.aclose()
 
@@ -128,12 +140,18 @@ class NetworkConnection:
 
 
 class _Body(httpx.AsyncByteStream):
-    def __init__(self, stream: Any) -> None:
+    def __init__(self, stream: Any, rate: ReadRate) -> None:
         self._stream = stream
+        self._rate = rate
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
+        unpaid = 0
         async for part in self._stream:
             yield part
+            unpaid += 1
+            if unpaid == _PARTS_OF_TURN:
+                await asyncio.sleep(self._rate.consume(unpaid))
+                unpaid = 0
 
 
 class CheckedNetwork:
@@ -144,6 +162,7 @@ class CheckedNetwork:
 
     def __init__(self, policy: AddressPolicy) -> None:
         self._policy = policy
+        self._rate = ReadRate(PARTS_PER_S)
         self._idle: list[NetworkConnection] = []
         self._closing: set[asyncio.Task[None]] = set()
         self._certificates: ssl.SSLContext | None = None
@@ -188,7 +207,7 @@ class CheckedNetwork:
     async def _new_connection(self) -> NetworkConnection:
         if self._certificates is None:
             self._certificates = await asyncio.to_thread(httpx.create_ssl_context)  # reads 200 KiB of certificates
-        return NetworkConnection(self._policy, self._certificates)
+        return NetworkConnection(self._policy, self._certificates, self._rate)
 
     def _close_in_background(self, connection: NetworkConnection) -> None:
         closing = asyncio.create_task(connection.aclose())

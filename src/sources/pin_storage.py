@@ -63,8 +63,15 @@ class _Document(msgspec.Struct):
 
 
 def encode_pins(pins: Pins) -> bytes:
-    """Returns pins as the JSON of a pin file."""
-    return msgspec.json.format(msgspec.json.encode(_Document(dict(pins)), order="deterministic")) + b"\n"
+    """Returns pins as the JSON of a pin file, with a line per tool.
+
+    Indented lines would take hundreds of times as much as nested lists in a definition.
+    """
+    lines = [
+        b"%s:%s" % (msgspec.json.encode(name), msgspec.json.encode(pin, order="deterministic"))
+        for name, pin in sorted(pins.items())
+    ]
+    return b'{"tools":{\n' + b",\n".join(lines) + b"\n}}\n"
 
 
 def decode_pins(content: bytes, place: str, remedy: str) -> Pins:

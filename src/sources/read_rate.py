@@ -7,18 +7,30 @@ from typing import Final
 MESSAGES_PER_S: Final = 1000.0
 """A message costs the daemon about 0.1 ms, during which every call waits."""
 _BURST_S: Final = 2.0
+_BYTES_PER_MESSAGE: Final = 32 * 1024
+_VALUES_PER_MESSAGE: Final = 500
+"""What costs as much as one more message."""
+
+
+def message_cost(data: bytes, messages: int = 1) -> int:
+    """The tokens for reading these bytes, which have this number of messages or a part of one. Long messages, and those
+    with many values, cost more: a server that sends the longest without a pause would take all of the daemon's time.
+    """
+    return messages + len(data) // _BYTES_PER_MESSAGE + data.count(b",") // _VALUES_PER_MESSAGE
 
 
 class ReadRate:
-    """A token bucket for reading, with a burst of two seconds' worth.
+    """A token bucket for reading, by default with a burst of two seconds' worth.
 
     Excess data waits in the server's pipe. Each request adds a token, which pays for its answer.
     """
 
-    def __init__(self, per_s: float, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, per_s: float, clock: Callable[[], float] = time.monotonic, *, burst: float | None = None
+    ) -> None:
         self._per_s = per_s
         self._clock = clock
-        self._tokens = self._burst = per_s * _BURST_S
+        self._tokens = self._burst = per_s * _BURST_S if burst is None else burst
         self._updated = clock()
 
     def add_request(self) -> None:

@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 
 from .tool_naming import ToolNaming
-from .upstream_definition import UpstreamDefinition, changes
+from .upstream_definition import UpstreamDefinition, changes, definition_diff
 
 
 class PinError(Exception):
@@ -42,6 +42,8 @@ class PinComparison:
     """Why it is quarantined: it is new, or what has changed."""
     pinned: UpstreamDefinition | None = None
     """What was approved, if it is quarantined because it has changed."""
+    diff: str = ""
+    """The lines that differ from what was approved, if it is quarantined."""
 
 
 def compare_listing(
@@ -50,14 +52,41 @@ def compare_listing(
     listed: Sequence[UpstreamDefinition],
     taken: Container[str],
     naming: ToolNaming = ToolNaming(),  # noqa: B008 - frozen
+    earlier: Sequence[PinComparison] = (),
 ) -> list[PinComparison]:
-    """Compares each tool of a listing with its pin; ``pins`` is None before the first listing."""
-    return assign_names(source, pins, listed, taken, quarantine_reasons(pins, listed), naming)
+    """Compares each tool of a listing with its pin; ``pins`` is None before the first listing. ``earlier`` are
+    comparisons of the same listing, with other pins.
+    """
+    reasons = quarantine_reasons(pins, listed)
+    diffs = quarantine_diffs(pins, listed, reasons, earlier)
+    return assign_names(source, pins, listed, taken, reasons, diffs, naming)
 
 
 def quarantine_reasons(pins: Pins | None, listed: Iterable[UpstreamDefinition]) -> dict[str, str | None]:
     """Returns why each tool is quarantined, or None, by the server's names. Slow for thousands of tools."""
     return {tool.name: None if pins is None else _quarantine_reason(pins.get(tool.name), tool) for tool in listed}
+
+
+def quarantine_diffs(
+    pins: Pins | None,
+    listed: Iterable[UpstreamDefinition],
+    reasons: Mapping[str, str | None],
+    earlier: Iterable[PinComparison] = (),
+) -> dict[str, str]:
+    """Returns what differs from what was approved, of the quarantined tools. Slow for thousands of tools, unless their
+    diffs are in ``earlier`` comparisons of the same listing.
+    """
+    approved = {name: pin.definition for name, pin in (pins or {}).items()}
+    known = {comparison.definition.name: comparison for comparison in earlier if comparison.quarantine_reason}
+    diffs: dict[str, str] = {}
+    for tool in listed:
+        if reasons[tool.name] is not None:
+            before, same = approved.get(tool.name), known.get(tool.name)
+            is_same = same is not None and same.pinned == before
+            diffs[tool.name] = (
+                same.diff if same and is_same else definition_diff(before or UpstreamDefinition(""), tool)
+            )
+    return diffs
 
 
 def assign_names(
@@ -66,6 +95,7 @@ def assign_names(
     listed: Iterable[UpstreamDefinition],
     taken: Container[str],
     reasons: Mapping[str, str | None],
+    diffs: Mapping[str, str],
     naming: ToolNaming = ToolNaming(),  # noqa: B008 - frozen
 ) -> list[PinComparison]:
     """Returns the tools of a listing, with names that are unique in this daemon, without those that get none.
@@ -89,7 +119,8 @@ def assign_names(
         assigned.add(served)
         reason = reasons[definition.name]
         approved = None if pin is None or reason is None else pin.definition
-        comparisons.append(PinComparison(definition, served, reason, approved))
+        diff = "" if reason is None else diffs.get(definition.name, "")
+        comparisons.append(PinComparison(definition, served, reason, approved, diff))
     return comparisons
 
 

@@ -9,8 +9,8 @@ from ..protocol.user_credential import CredentialField
 from ..tools import JsonSchema, Tool, ToolContext, ToolOutput
 from .source import QuarantinedKind, QuarantinedVersion, SourceNote
 from .tool_naming import ToolNaming
-from .tool_pins import PinComparison, Pins, assign_names, compare_listing, quarantine_reasons
-from .upstream_definition import UpstreamDefinition, UpstreamListing, definition_diff
+from .tool_pins import PinComparison, Pins, assign_names, compare_listing, quarantine_diffs, quarantine_reasons
+from .upstream_definition import UpstreamDefinition, UpstreamListing
 
 _UNNAMED: Final = 'its name is taken or not valid here, and prefix is "never"; rename can give it another'
 
@@ -56,9 +56,8 @@ class UpstreamCatalog:
                     SourceNote("repaired", comparison.definition.name, f"its outputSchema is not shown: {wrong}")
                 )
             if comparison.quarantine_reason is not None:
-                before, now = comparison.pinned, comparison.definition
-                diff = definition_diff(before or UpstreamDefinition(now.name), now)
-                notes.append(SourceNote("quarantined", now.name, comparison.quarantine_reason, diff, now.version))
+                now, reason = comparison.definition, comparison.quarantine_reason
+                notes.append(SourceNote("quarantined", now.name, reason, comparison.diff, now.version))
         return notes
 
     @property
@@ -73,12 +72,9 @@ class UpstreamCatalog:
         versions = []
         for comparison in self.comparisons:
             if comparison.quarantine_reason is not None:
-                before, now = comparison.pinned, comparison.definition
-                diff = definition_diff(before or UpstreamDefinition(""), now)
+                before, now, reason = comparison.pinned, comparison.definition, comparison.quarantine_reason
                 approved = "" if before is None else before.digest
-                versions.append(
-                    QuarantinedVersion(kind, now.name, comparison.quarantine_reason, diff, now.digest, approved)
-                )
+                versions.append(QuarantinedVersion(kind, now.name, reason, comparison.diff, now.digest, approved))
         return versions
 
     @property
@@ -97,12 +93,9 @@ class UpstreamCatalog:
 
     def compared_with(self, pins: Pins | None, taken: Container[str]) -> "UpstreamCatalog":
         """Returns the catalog of the same listing, compared with these pins."""
-        return replace(
-            self,
-            comparisons=compare_listing(
-                self.source, pins, [comparison.definition for comparison in self.comparisons], taken, self.naming
-            ),
-        )
+        listed = [comparison.definition for comparison in self.comparisons]
+        comparisons = compare_listing(self.source, pins, listed, taken, self.naming, self.comparisons)
+        return replace(self, comparisons=comparisons)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,14 +105,18 @@ class PreparedTool:
     schemas: Mapping[str, JsonSchema | str]
     outputs: Mapping[str, str | None]
     quarantine_reasons: Mapping[str, str | None]
+    diffs: Mapping[str, str]
+    """Of the quarantined tools."""
 
 
 def prepare(listing: UpstreamListing, pins: Pins | None) -> PreparedTool:
     """Checks schemas and pins; runs in a thread, as each schema takes up to some milliseconds."""
+    reasons = quarantine_reasons(pins, listing.tools)
     return PreparedTool(
         {tool.name: _schema(tool) for tool in listing.tools},
         {tool.name: _schema_error(tool.output_schema) for tool in listing.tools if tool.output_schema is not None},
-        quarantine_reasons(pins, listing.tools),
+        reasons,
+        quarantine_diffs(pins, listing.tools, reasons),
     )
 
 
@@ -134,7 +131,7 @@ def build_catalog(
     """Returns the catalog of a listing. It must be published without an await in between, because two sources may
     otherwise assign the same name.
     """
-    comparisons = assign_names(source, pins, listing.tools, taken, prepared.quarantine_reasons, naming)
+    comparisons = assign_names(source, pins, listing.tools, taken, prepared.quarantine_reasons, prepared.diffs, naming)
     named = {comparison.definition.name for comparison in comparisons}
     unnamed = [SourceNote("omitted", tool.name, _UNNAMED) for tool in listing.tools if tool.name not in named]
     return UpstreamCatalog(source, comparisons, prepared.schemas, prepared.outputs, (*listing.notes, *unnamed), naming)

@@ -2,9 +2,10 @@
 
 import hashlib
 import re
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import unified_diff
+from itertools import islice
 from typing import Any, Final
 
 import msgspec
@@ -19,6 +20,7 @@ from .source_tool_names import tool_name
 _DIFF_LINES: Final = 400
 """The lines of each definition that are compared, since comparing takes the square of their number."""
 _DIFF_CHARS: Final = 20_000
+_JSON_PIECE: Final = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\]:,]|[^{}\[\]:,"]+')
 
 VERSION_CHARS: Final = 12
 """The characters of a definition's hash that operators repeat; 48 bits, which a server cannot match by chance."""
@@ -113,8 +115,29 @@ def _lines(definition: UpstreamDefinition) -> list[str]:
         "annotations": definition.hints,
         "address or key": definition.origin,
     }
-    encoded = msgspec.json.format(msgspec.json.encode(rest, order="deterministic"), indent=1)
-    return [*texts, *encoded.decode().splitlines()]
+    encoded = msgspec.json.encode(rest, order="deterministic").decode()
+    return [*texts, *islice(_indented(encoded), _DIFF_LINES + 1)]
+
+
+def _indented(encoded: str) -> Iterator[str]:
+    """The lines of a JSON text, each value on a line of its own. Made one by one, since the lines of nested lists would
+    take hundreds of times as much as the text.
+    """
+    line, depth, before = "", 0, ""
+    for found in _JSON_PIECE.finditer(encoded):
+        piece = found[0]
+        if piece in {"}", "]"}:
+            depth -= 1
+            if before not in {"{", "["}:
+                yield line
+                line = " " * depth
+        elif before in {"{", "[", ","}:
+            yield line
+            line = " " * depth
+        line += f"{piece} " if piece == ":" else piece
+        depth += piece in {"{", "["}
+        before = piece
+    yield line
 
 
 def served_name(source: str, name: str, taken: Container[str]) -> str:

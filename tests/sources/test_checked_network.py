@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import socket
+from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
@@ -151,3 +152,30 @@ async def test_a_connection_cancelled_before_tls_is_closed(network_of: Any) -> N
             await request
         async with asyncio.timeout(30):
             await left.wait()
+
+
+async def test_tiny_parts_leave_turns_to_others(network_of: Any) -> None:
+    """A server may send each byte as a part of its own; thousands of them are there at once."""
+    parts, turns = 10_000, 0
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n" + b"1\r\nx\r\n" * parts + b"0\r\n\r\n")
+        await writer.drain()
+        writer.close()
+
+    async def count_turns() -> None:
+        nonlocal turns
+        while True:
+            await asyncio.sleep(0)
+            turns += 1
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    counting = asyncio.create_task(count_turns())
+    request = httpx.Request("GET", f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/")
+    async with network_of(True).acquire() as connection, connection.answer(request, lambda: None) as answer:
+        seen = Counter([turns async for _ in answer.aiter_raw()])
+    counting.cancel()
+    server.close()
+    assert seen.total() == parts
+    assert max(seen.values()) <= 64

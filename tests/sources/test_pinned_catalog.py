@@ -143,3 +143,20 @@ async def test_pins_that_are_approved_during_a_listing_count() -> None:
     assert await second.reload(shared.revisions)
     await reading
     assert second.latest.quarantined == ()
+
+
+async def test_nested_definitions_do_not_make_the_file_large(tmp_path: Path) -> None:
+    """A server must not make a file that takes memory or cannot be read again."""
+    nested: object = [1] * 10_000
+    for _ in range(100):
+        nested = [nested]
+    definitions = [
+        UpstreamDefinition("a", input_schema={"type": "object", "examples": nested}),
+        UpstreamDefinition("b"),
+    ]
+    files = PinFiles(tmp_path)
+    catalog = PinnedCatalog("s", files, lambda: ())
+    await catalog.update(UpstreamListing(definitions))
+    await catalog.save()
+    assert (tmp_path / "s.json").stat().st_size < 25_000
+    assert [pin.definition for pin in (files.read_now("s") or {}).values()] == definitions

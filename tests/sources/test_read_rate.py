@@ -1,6 +1,6 @@
 """Limits on reading what a server or an agent sends."""
 
-from toold.sources.read_rate import ReadRate
+from toold.sources.read_rate import ReadRate, message_cost
 
 
 class Clock:
@@ -39,3 +39,11 @@ def test_requests_pay_for_their_answers() -> None:
     for _ in range(1000):
         rate.add_request()
         assert rate.consume() == 0.0
+
+
+def test_long_messages_cost_more() -> None:
+    """By their bytes, and by their values."""
+    assert message_cost(b"short") == 1
+    assert message_cost(b"x" * 1024**2) == 33
+    assert message_cost(b"1," * 5000) == 11
+    assert message_cost(b"ab", 7) == 7

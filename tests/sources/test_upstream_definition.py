@@ -1,9 +1,12 @@
 """A tool as its server defines it."""
 
+from collections.abc import Iterator
 from typing import Any
 
+import msgspec
 import pytest
 from toold.protocol.tool_call import Annotations
+from toold.sources import upstream_definition
 from toold.sources.upstream_definition import UpstreamDefinition, changes, definition_diff, served_name
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "string"}}}
@@ -70,3 +73,29 @@ def test_a_diff_shows_the_old_and_the_new_text() -> None:
     assert "readOnlyHint" not in diff
     assert len(definition_diff(before, UpstreamDefinition("t", "x" * 100_000))) < 21_000
     assert "only the first 400 lines" in definition_diff(before, UpstreamDefinition("t", "x\n" * 1000))
+
+
+@pytest.mark.parametrize("value", [{"a": [1, {"b": []}, {}, 'x,:{}"\\ y'], "c": None, "d": {"e": 1.5}}, [[[True]]]])
+def test_the_lines_of_a_diff_are_those_of_indented_json(value: Any) -> None:
+    """As msgspec writes it."""
+    encoded = msgspec.json.encode(value)
+    lines = "\n".join(upstream_definition._indented(encoded.decode()))
+    assert lines == msgspec.json.format(encoded, indent=1).decode()
+
+
+def test_a_diff_of_nested_definitions_ends_early(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only the lines that are compared are made: indented, nested lists take hundreds of times their size."""
+    nested: Any = [1] * 10_000
+    for _ in range(100):
+        nested = [nested]
+    made: list[str] = []
+
+    def counted(encoded: str) -> Iterator[str]:
+        for line in indented(encoded):
+            made.append(line)
+            yield line
+
+    indented = upstream_definition._indented
+    monkeypatch.setattr(upstream_definition, "_indented", counted)
+    assert "only the first 400 lines" in definition_diff(UpstreamDefinition("t"), UpstreamDefinition("t", hints=nested))
+    assert len(made) < 1000

@@ -8,17 +8,20 @@ from types import TracebackType
 from typing import Any, Self
 
 from mcp.shared.message import SessionMessage
-from mcp_types import JSONRPCRequest
+from mcp_types import JSONRPCError, JSONRPCRequest, JSONRPCResponse
 
 from ...protocol.mcp.request_envelope import CAPABILITIES_KEY
+from .server_requests import ServerRequests
 from .upstream_http import current_exchange
 
 
 class CapabilityStream:
     """The SDK's messages for a server. Implements the SDK's ``WriteStream``."""
 
-    def __init__(self, sending: Any) -> None:
+    def __init__(self, sending: Any, requests: ServerRequests) -> None:
+        """``requests`` are those that the messages answer."""
         self._sending = sending
+        self._requests = requests
 
     def __repr__(self) -> str:
         return f"<CapabilityStream to {self._sending!r}>"
@@ -31,7 +34,11 @@ class CapabilityStream:
             meta = None if params is None else params.get("_meta")
             if params is not None and isinstance(meta, dict) and CAPABILITIES_KEY in meta:
                 params["_meta"] = {**meta, CAPABILITIES_KEY: exchange.questions.capabilities}
-        await self._sending.send(item)
+        try:
+            await self._sending.send(item)
+        finally:
+            if isinstance(item.message, JSONRPCResponse | JSONRPCError):
+                self._requests.answered(item.message.id)
 
     async def aclose(self) -> None:
         await self._sending.aclose()

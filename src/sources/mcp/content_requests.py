@@ -34,7 +34,7 @@ from ...protocol.mcp.request_envelope import SERVER_KEY
 from ...protocol.terminal_text import one_line
 from ..source import SourceNote
 from ..source_content import Entry, SourceEvents
-from .content_listing import EntryCollector, bounded_completion, is_prompt_result, is_read_result
+from .content_listing import MAX_URI_CHARS, EntryCollector, bounded_completion, is_prompt_result, is_read_result
 from .upstream_questions import CallQuestions
 from .upstream_session import MakeRequest, UpstreamSession, passed_on
 
@@ -220,7 +220,7 @@ class ContentRequests:
             with suppress(MCPError, SubscriptionLost, TimeoutError):
                 async with self._session.listening_to(uris) as subscription:
                     async for event in subscription:
-                        if isinstance(event, ResourceUpdated):
+                        if isinstance(event, ResourceUpdated) and len(event.uri) <= MAX_URI_CHARS:
                             self._events.resource_updated(self._source, event.uri)
             await asyncio.sleep(_RESUBSCRIBE_S)
 

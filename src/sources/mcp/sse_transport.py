@@ -5,7 +5,7 @@ Replaces the SDK's transport, which only logs a POST that fails, so that its cal
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, nullcontext, suppress
 from types import TracebackType
 from typing import Any, Final, Self
 from urllib.parse import urljoin, urlsplit
@@ -22,6 +22,10 @@ from .upstream_exchange import CONNECTION_CLOSED
 from .upstream_failures import UpstreamUnavailableError
 
 _ENDPOINT_CHARS: Final = 4096
+_ANSWERS: Final = 4
+"""Answers and notifications that are sent at the same time, each on a connection of its own: a server may ask much and
+take the answers slowly.
+"""
 
 Messages = MemoryObjectReceiveStream[SessionMessage | Exception]
 
@@ -35,6 +39,7 @@ class PostStream:
         """``inbox`` gets an error in place of the answer to a request that was not accepted."""
         self._http = http
         self._url = url
+        self._answering = asyncio.Semaphore(_ANSWERS)
         self._inbox = inbox
 
     def __repr__(self) -> str:
@@ -43,7 +48,8 @@ class PostStream:
     async def send(self, item: SessionMessage) -> None:
         """Sends a message; the server's answer comes as an event."""
         body = item.message.model_dump_json(by_alias=True, exclude_unset=True).encode()
-        response = await self._http.post(self._url, content=body, headers={"content-type": "application/json"})
+        async with nullcontext() if isinstance(item.message, JSONRPCRequest) else self._answering:
+            response = await self._http.post(self._url, content=body, headers={"content-type": "application/json"})
         if response.is_success or not isinstance(item.message, JSONRPCRequest):
             return
         problem = ErrorData(code=CONNECTION_CLOSED, message=f"the server answered with HTTP {response.status_code}")

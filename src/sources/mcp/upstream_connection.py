@@ -32,7 +32,9 @@ from ..source_auth import AuthValues, operator_auth
 from ..source_content import NoSourceEvents, SourceEvents
 from ..source_settings import McpSettings
 from . import upstream_failures
+from .announced_changes import AnnouncedChanges
 from .caller_capabilities import CapabilityStream
+from .content_listing import MAX_URI_CHARS
 from .server_container import (
     client_environment,
     container_command,
@@ -40,12 +42,13 @@ from .server_container import (
     container_program,
     remove_container,
 )
+from .server_messages import ServerMessages
+from .server_requests import ServerRequests
 from .session_questions import SessionQuestions
 from .sse_transport import sse_streams
 from .upstream_exchange import UpstreamExchange
 from .upstream_failures import UpstreamUnavailableError
 from .upstream_http import SourceTransport, current_exchange, recorded_in
-from .upstream_listing import FilteredStream
 from .upstream_process import ServerCommand, Streams, server_process
 from .upstream_session import UpstreamSession
 
@@ -85,10 +88,12 @@ async def open_session(
         ended.set()
         wake.set()
 
+    changes = AnnouncedChanges(wake)
+
     async def on_message(message: object) -> None:
         if isinstance(message, _LIST_CHANGES):
-            wake.set()
-        elif isinstance(message, ResourceUpdatedNotification):
+            changes.add()
+        elif isinstance(message, ResourceUpdatedNotification) and len(message.params.uri) <= MAX_URI_CHARS:
             events.resource_updated(source, message.params.uri)
 
     async def log(params: LoggingMessageNotificationParams) -> None:
@@ -124,7 +129,8 @@ async def open_session(
             if reason is not None:
                 raise UpstreamUnavailableError(reason) from error
             raise
-        yield UpstreamSession(source, client, wake, ended, removal_notes, questions)
+        stack.callback(changes.close)
+        yield UpstreamSession(source, client, wake, ended, removal_notes, questions, changes)
 
 
 @asynccontextmanager
@@ -139,9 +145,10 @@ async def _transport(
     auth: AuthValues | None,
     oauth: OAuthRequests | None,
 ) -> AsyncIterator[Any]:
+    requests = ServerRequests(source)
     if settings.runs_program:
         async with _started(source, settings, variables, on_log, on_end) as (messages, sending):
-            yield FilteredStream(messages, removal_notes), CapabilityStream(sending)
+            yield ServerMessages(messages, removal_notes, requests), CapabilityStream(sending, requests)
         return
     transport = SourceTransport(
         network, lambda: _headers_of(auth or operator_auth(settings.shared_auth)), settings.max_answer_bytes, oauth
@@ -150,10 +157,10 @@ async def _transport(
         limit = settings.max_answer_bytes + _LINE_EXTRA_BYTES
         if settings.transport == "sse":
             async with sse_streams(http, settings.url or "", limit, on_end) as (events, posts):
-                yield FilteredStream(events, removal_notes), posts
+                yield ServerMessages(events, removal_notes, requests), CapabilityStream(posts, requests)
             return
         async with streamable_http_client(settings.url or "", http_client=http, max_sse_event_size=limit) as pair:
-            yield FilteredStream(pair[0], removal_notes), CapabilityStream(pair[1])
+            yield ServerMessages(pair[0], removal_notes, requests), CapabilityStream(pair[1], requests)
 
 
 @asynccontextmanager

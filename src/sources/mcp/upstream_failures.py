@@ -37,6 +37,8 @@ from .upstream_exchange import (
 )
 
 _MAX_MESSAGE_CHARS: Final = 500
+_NO_MESSAGE: Final = "Server returned an error response"
+"""The SDK's message for an HTTP status without an error of MCP."""
 _PART_OF: Final = {"npx": "Node.js", "npm": "Node.js", "node": "Node.js", "uvx": "uv", "uv": "uv"}
 """The commands with which published servers are usually started, and the program to install for each."""
 
@@ -84,7 +86,7 @@ def call_failure(source: str, code: int, message: str, exchange: UpstreamExchang
         return exchange.refused
     if exchange.refused is not None:
         return PermissionDeniedError(f"{source} is not available: {exchange.refused}.", executed="no")
-    http_failure = _http_failure(source, exchange)
+    http_failure = _http_failure(source, exchange, message)
     if http_failure is not None:
         return http_failure
     error = _protocol_failure(source, code, one_line(message, _MAX_MESSAGE_CHARS), exchange, data)
@@ -121,7 +123,8 @@ def _protocol_failure(source: str, code: int, message: str, exchange: UpstreamEx
             return ProviderError(f"{prefix}.")
 
 
-def _http_failure(source: str, exchange: UpstreamExchange) -> CallError | None:
+def _http_failure(source: str, exchange: UpstreamExchange, message: str = "") -> CallError | None:
+    """``message``: that of the JSON-RPC error."""
     if exchange.forbidden is not None:
         return PermissionDeniedError(f"{source}: {exchange.forbidden}.")
     if exchange.too_large:
@@ -130,6 +133,10 @@ def _http_failure(source: str, exchange: UpstreamExchange) -> CallError | None:
         return _unreadable(source, exchange.unreadable, executed="maybe")
     if exchange.broken:
         return connection_lost(source, sent=exchange.sent)
+    return _status_failure(source, exchange, message)
+
+
+def _status_failure(source: str, exchange: UpstreamExchange, message: str) -> CallError | None:
     prefix = f"{source} answered HTTP {exchange.status}"
     match exchange.status:
         case 401:
@@ -145,6 +152,8 @@ def _http_failure(source: str, exchange: UpstreamExchange) -> CallError | None:
         case int(status) if status >= 500:
             wait_ms = _wait_ms(exchange)
             return ServiceUnavailableError.content_free(f"{prefix}.", executed="maybe", retry_after_ms=wait_ms)
+        case int(status) if status >= 400 and message == _NO_MESSAGE:
+            return ProviderError.content_free(f"{prefix}.")
         case _:
             return None
 

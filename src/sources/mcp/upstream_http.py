@@ -23,11 +23,14 @@ from ..checked_network import CheckedNetwork, ForbiddenAddressError
 from ..json_surrogates import LoneSurrogates
 from ..oauth.oauth_requests import OAuthRequests
 from ..oauth.sign_in_values import SignIn, SignInNeededError, TokenUnavailableError
-from ..read_rate import MESSAGES_PER_S, ReadRate
+from ..read_rate import MESSAGES_PER_S, ReadRate, message_cost
 from .upstream_exchange import CONNECTION_CLOSED, TOO_MANY_VALUES, UpstreamExchange
 
 _NOTIFICATION_S: Final = 10.0
 """How long the response to a notification is awaited; requests queue behind it."""
+STREAMS_PER_S: Final = 10.0
+STREAMS_AT_ONCE: Final = 20.0
+"""The streams that are opened by GET. A server may end each at once and demand the next one without a pause."""
 _CLOSE_S: Final = 1.5
 """How long ending a session may take."""
 _EVENT_ENDS: Final = (b"\n\n", b"\n\r\n", b"\r\r")
@@ -72,6 +75,7 @@ class SourceTransport(httpx2.AsyncBaseTransport):
         self._headers = headers
         self._max_bytes = max_bytes
         self._rate = ReadRate(MESSAGES_PER_S)
+        self._streams = ReadRate(STREAMS_PER_S, burst=STREAMS_AT_ONCE)
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Returns the server's response, or a JSON-RPC error if there is none.
@@ -91,6 +95,8 @@ class SourceTransport(httpx2.AsyncBaseTransport):
         recorded = exchange or UpstreamExchange()
         try:
             async with asyncio.timeout_at(deadline):
+                if request.method == "GET":
+                    await asyncio.sleep(self._streams.consume())
                 return await self._authorized(request, body, recorded)
         except SignInNeededError as error:
             recorded.refused, failure = error, "no sign-in"
@@ -187,7 +193,8 @@ class _Body(httpx2.AsyncByteStream):
                 async with self._exchange.timeout():
                     part = await anext(parts, None)
                     if self._rate is not None and part is not None:
-                        await asyncio.sleep(self._rate.consume(max(1, part.count(b"\n") // _LINES_PER_EVENT)))
+                        events = max(1, part.count(b"\n") // _LINES_PER_EVENT)
+                        await asyncio.sleep(self._rate.consume(message_cost(part, events)))
             except (*_FAILURES, TimeoutError) as error:
                 self._exchange.broken = True
                 raise httpx2.StreamError(f"the answer was interrupted ({type(error).__name__})") from error

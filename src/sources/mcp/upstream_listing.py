@@ -1,12 +1,10 @@
 """Reads a server's tool listing within limits, and omits invalid tools."""
 
 from collections.abc import Mapping, Sequence
-from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final
 
 import msgspec
-from mcp.shared.message import SessionMessage
-from mcp_types import JSONRPCResponse, ListToolsResult, Tool
+from mcp_types import ListToolsResult, Tool
 from pydantic import ValidationError
 
 from ..source import SourceNote
@@ -17,6 +15,8 @@ MAX_PAGES: Final = 200
 MAX_TOOL_BYTES: Final = 256 * 1024
 """The largest tool definition, as JSON; larger ones are of no use to models."""
 MAX_LISTING_BYTES: Final = 16 * 1024 * 1024
+_NAME_CHARS: Final = 200
+"""In notes about invalid tools."""
 
 
 class ListingCollector:
@@ -72,14 +72,15 @@ class ListingCollector:
 
 
 def remove_invalid_tools(result: dict[str, Any]) -> list[SourceNote]:
-    """Removes invalid tools from a page, because the SDK rejects the whole page for one of them; returns notes.
+    """Removes invalid tools from a page, because the SDK rejects the whole page for one of them; returns notes. Tools
+    after the most of a listing are removed unseen, but for one, so that the listing ends there.
 
     An ``outputSchema`` whose type is not object, which older revisions forbid, is removed from its tool.
     """
     tools, valid, notes = result.get("tools"), [], []
     if not isinstance(tools, list):
         return []
-    for tool in tools:
+    for tool in tools[: MAX_TOOLS + 1]:
         reason = _invalid_because(tool)
         if reason is None:
             valid.append(tool)
@@ -114,7 +115,7 @@ def _is_not_object_schema(schema: Any) -> bool:
 
 def _name(tool: Any) -> str:
     name = tool.get("name") if isinstance(tool, Mapping) else None
-    return name if isinstance(name, str) and name else "a tool without a name"
+    return name[:_NAME_CHARS] if isinstance(name, str) and name else "a tool without a name"
 
 
 def definition(tool: Tool) -> UpstreamDefinition:
@@ -137,48 +138,3 @@ def definition(tool: Tool) -> UpstreamDefinition:
         shown=shown,
         as_task=plain.get("execution", {}).get("taskSupport") == "required",
     )
-
-
-class FilteredStream:
-    """A server's messages for the SDK, with invalid tools removed, and a created task as a result of its tool.
-    Implements the SDK's ``ReadStream``.
-    """
-
-    def __init__(self, messages: Any, notes: list[SourceNote]) -> None:
-        """Notes about removed tools are appended to ``notes``."""
-        self._messages = messages
-        self._notes = notes
-
-    @property
-    def last_context(self) -> Any:
-        """The sender's context, if the transport has one."""
-        return getattr(self._messages, "last_context", None)
-
-    async def receive(self) -> SessionMessage | Exception:
-        return self._filtered(await self._messages.receive())
-
-    async def aclose(self) -> None:
-        await self._messages.aclose()
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> SessionMessage | Exception:
-        return self._filtered(await self._messages.__anext__())
-
-    async def __aenter__(self) -> Self:
-        await self._messages.__aenter__()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        await self._messages.__aexit__(kind, error, traceback)
-
-    def _filtered(self, item: SessionMessage | Exception) -> SessionMessage | Exception:
-        message = item.message if isinstance(item, SessionMessage) else None
-        if isinstance(message, JSONRPCResponse) and "content" not in message.result:  # not a tool result
-            self._notes += remove_invalid_tools(message.result)
-            if isinstance(message.result.get("task"), Mapping):
-                message.result["content"] = []  # the SDK knows no created tasks: it demands a tool's result
-        return item

@@ -19,7 +19,7 @@ from mcp.shared.message import SessionMessage
 from ...protocol.terminal_text import one_line
 from .. import program_process
 from ..program_process import end_program, ended_within, signal_group
-from ..read_rate import MESSAGES_PER_S, ReadRate
+from ..read_rate import MESSAGES_PER_S, ReadRate, message_cost
 from .message_lines import HEAD_BYTES, TAIL_BYTES, error_for, read_line
 from .server_output import CHUNK_BYTES, CHUNKS_PER_S
 from .upstream_exchange import TOO_LONG
@@ -144,14 +144,15 @@ async def _read(
     assert process.stdout is not None  # noqa: S101 - started with pipes
     with inbox, suppress(anyio.BrokenResourceError, ConnectionError):
         while True:
-            await _sleep_if_positive(rate.consume())
             try:
                 line = await process.stdout.readuntil(b"\n")
             except asyncio.IncompleteReadError:
                 return
             except asyncio.LimitOverrunError as error:
+                await _sleep_if_positive(rate.consume())
                 await _skip_message(process.stdout, error.consumed, inbox, on_log)
                 continue
+            await _sleep_if_positive(rate.consume(message_cost(line)))
             message = read_line(line)
             if message is not None:
                 await inbox.send(message)

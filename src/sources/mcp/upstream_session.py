@@ -33,6 +33,7 @@ from ...protocol.trace_context import TRACEPARENT, callers_traceparent, current_
 from ..source import SourceNote
 from ..upstream_definition import UpstreamListing
 from . import upstream_failures
+from .announced_changes import AnnouncedChanges
 from .session_questions import MAX_INPUT_ROUNDS, SessionQuestions, input_responses
 from .upstream_exchange import UpstreamExchange
 from .upstream_failures import UpstreamUnavailableError
@@ -79,7 +80,9 @@ class UpstreamSession:
         ended: asyncio.Event,
         removal_notes: list[SourceNote],
         questions: SessionQuestions,
+        changes: AnnouncedChanges,
     ) -> None:
+        self._changes = changes
         self._questions = questions
         self._source = source
         self._client = client
@@ -312,7 +315,7 @@ class UpstreamSession:
                     tools_list_changed=tools, prompts_list_changed=prompts, resources_list_changed=resources
                 ) as subscription:
                     async for _ in subscription:
-                        self.wake.set()
+                        self._changes.add()
             await asyncio.sleep(_RESUBSCRIBE_S)
             self.wake.set()  # changes in between were not announced
 

@@ -8,6 +8,7 @@ import pytest
 from mcp.shared.exceptions import MCPError
 from mcp_types import CONNECTION_CLOSED, ResourcesCapability, ServerCapabilities
 from toold.protocol.error_codes import CallError
+from toold.sources.mcp.announced_changes import AnnouncedChanges
 from toold.sources.mcp.content_requests import ContentRequests
 from toold.sources.mcp.session_questions import SessionQuestions
 from toold.sources.mcp.upstream_http import current_exchange
@@ -28,7 +29,8 @@ def failing_session(*, broken: bool) -> UpstreamSession:
         server_capabilities=ServerCapabilities(resources=ResourcesCapability()),
         session=SimpleNamespace(send_request=send_request),
     )
-    return UpstreamSession("s", client, asyncio.Event(), asyncio.Event(), [], SessionQuestions(current_exchange))
+    wake, questions = asyncio.Event(), SessionQuestions(current_exchange)
+    return UpstreamSession("s", client, wake, asyncio.Event(), [], questions, AnnouncedChanges(wake))
 
 
 @pytest.mark.parametrize("broken", [True, False])

@@ -7,11 +7,16 @@ import os
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
+import httpx2
 import pytest
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from toold.protocol.error_codes import CallError
+from toold.sources.address_policy import AddressPolicy
+from toold.sources.checked_network import CheckedNetwork
 from toold.sources.mcp import upstream_http
+from toold.sources.mcp.upstream_exchange import UpstreamExchange
+from toold.sources.mcp.upstream_http import SourceTransport, recorded_in
 from toold.tools import ToolOutput
 
 from .conftest import serving
@@ -246,10 +251,10 @@ async def test_an_endless_event_is_too_large(opened: Any, api: Any) -> None:
     [
         (
             Response(status_code=401),
-            "s answered HTTP 401. It rejects the daemon's secret; the operator",
+            "source s: it answered HTTP 401. It rejects the daemon's secret; the operator",
         ),
         (Response(status_code=404), "it answered HTTP 404; check url in [sources.s]"),
-        (Response(status_code=503), "s answered HTTP 503"),
+        (Response(status_code=503), "source s: it answered HTTP 503"),
         (Response("<html>", media_type="text/html"), "Unexpected content type: text/html"),
         (Response(status_code=307, headers={"location": "http://169.254.169.254/"}), "169.254.169.254/ not followed"),
     ],
@@ -273,3 +278,21 @@ async def test_closing_does_not_wait_for_the_server(opened: Any, api: Any, monke
     running.cancel()
     async with asyncio.timeout(60):
         await asyncio.wait([running])
+
+
+async def test_streams_are_opened_at_a_limited_rate(api: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server may end each stream at once, and demand the next one without a pause."""
+    monkeypatch.setattr(upstream_http, "STREAMS_AT_ONCE", 1.0)
+    monkeypatch.setattr(upstream_http, "STREAMS_PER_S", 0.001)
+    network = CheckedNetwork(AddressPolicy(True))
+    transport = SourceTransport(network, dict, 1000)
+    statuses: list[int] = []
+    for _ in range(2):
+        exchange = UpstreamExchange(deadline=asyncio.get_running_loop().time() + 5.0 - 4.5 * len(statuses))
+        with recorded_in(exchange):
+            answer = await transport.handle_async_request(httpx2.Request("GET", api.url))
+            statuses.append(answer.status_code)
+            await answer.aclose()
+    await network.close()
+    assert statuses == [200, 502]
+    assert len(api.asked) == 1

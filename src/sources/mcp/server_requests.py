@@ -1,0 +1,61 @@
+"""Bounds the requests of a server that wait for their answers.
+
+The SDK keeps each until its answer has been taken, which the server may delay while it asks on. Importing this module
+takes a second, because of the SDK.
+"""
+
+from collections import deque
+from typing import Final
+
+import msgspec
+import structlog
+from mcp_types import JSONRPCMessage, JSONRPCNotification, JSONRPCRequest, RequestId
+
+MAX_OPEN_REQUESTS: Final = 1000
+"""As many as questions of all calls (``question_table.MAX_OPEN``)."""
+MAX_OPEN_BYTES: Final = 32 * 1024 * 1024
+"""The parameters of open requests as JSON; a question has at most ``client_question.MAX_QUESTION_BYTES``."""
+
+_log = structlog.get_logger("toold.sources.mcp")
+
+
+class ServerRequests:
+    """The open requests of one session."""
+
+    def __init__(self, source: str) -> None:
+        self._source = source
+        self._sizes: dict[RequestId, deque[int]] = {}
+        self._open = 0
+        self._bytes = 0
+        self._has_dropped = False
+
+    def __repr__(self) -> str:
+        return f"<ServerRequests of {self._source} open={self._open}>"
+
+    def admits(self, message: JSONRPCMessage) -> bool:
+        """Counts a message of the server; False if it is a request too many, which is then not answered."""
+        if isinstance(message, JSONRPCNotification):
+            if message.method == "notifications/cancelled" and message.params is not None:
+                self.answered(message.params.get("requestId"))
+            return True
+        if not isinstance(message, JSONRPCRequest):
+            return True
+        size = len(msgspec.json.encode(message.params))
+        if self._open >= MAX_OPEN_REQUESTS or self._bytes + size > MAX_OPEN_BYTES:
+            if not self._has_dropped:
+                _log.warning("a server asks more than it reads answers; dropped", source=self._source)
+            self._has_dropped = True
+            return False
+        self._sizes.setdefault(message.id, deque()).append(size)
+        self._open += 1
+        self._bytes += size
+        return True
+
+    def answered(self, request_id: object) -> None:
+        """The answer to a request has been taken, or the server has cancelled the request."""
+        sizes = self._sizes.get(request_id) if isinstance(request_id, int | str) else None
+        if sizes is not None and isinstance(request_id, int | str):
+            self._open -= 1
+            self._bytes -= sizes.popleft()
+            if not sizes:
+                del self._sizes[request_id]
