@@ -120,7 +120,7 @@ def _lines(definition: UpstreamDefinition) -> list[str]:
 
 
 def _indented(encoded: str) -> Iterator[str]:
-    """The lines of a JSON text, each value on a line of its own. Made one by one, since the lines of nested lists would
+    """The lines of a JSON text, with a line per value. Made one by one, since the lines of nested lists would
     take hundreds of times as much as the text.
     """
     line, depth, before = "", 0, ""

@@ -155,7 +155,7 @@ async def test_a_connection_cancelled_before_tls_is_closed(network_of: Any) -> N
 
 
 async def test_tiny_parts_leave_turns_to_others(network_of: Any) -> None:
-    """A server may send each byte as a part of its own; thousands of them are there at once."""
+    """A server may send each byte as a separate part; thousands of them are there at once."""
     parts, turns = 10_000, 0
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

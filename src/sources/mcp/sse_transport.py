@@ -23,7 +23,7 @@ from .upstream_failures import UpstreamUnavailableError
 
 _ENDPOINT_CHARS: Final = 4096
 _ANSWERS: Final = 4
-"""Answers and notifications that are sent at the same time, each on a connection of its own: a server may ask much and
+"""Answers and notifications that are sent at the same time, each on a separate connection: a server may ask much and
 take the answers slowly.
 """
 

@@ -173,7 +173,7 @@ def http_connect_problem(source: str, exchange: UpstreamExchange) -> str | None:
 
 
 def without_name(source: str, error: CallError) -> str:
-    """Returns the message of an error as a clause for the operator, who reads it after the source's name."""
+    """Returns the message of an error as a clause that follows the source's name."""
     message = error.message.rstrip(".")
     for named, unnamed in ((f"{source}: ", ""), (f"{source} ", "it "), (f"{source}'s ", "its ")):
         if message.startswith(named):

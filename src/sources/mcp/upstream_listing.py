@@ -72,8 +72,8 @@ class ListingCollector:
 
 
 def remove_invalid_tools(result: dict[str, Any]) -> list[SourceNote]:
-    """Removes invalid tools from a page, because the SDK rejects the whole page for one of them; returns notes. Tools
-    after the most of a listing are removed unseen, but for one, so that the listing ends there.
+    """Removes invalid tools from a page, because the SDK rejects the whole page for one of them; returns notes. Of
+    tools above the limit of a listing, one is kept, so that the listing ends there.
 
     An ``outputSchema`` whose type is not object, which older revisions forbid, is removed from its tool.
     """
