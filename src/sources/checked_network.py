@@ -26,8 +26,8 @@ _RESOLVE_S: Final = 3.0
 
 
 PARTS_PER_S: Final = 10_000.0
-"""The parts of answers that are read from one source. A server may send each byte as a separate part, which costs the daemon
-about 0.05 ms.
+"""The parts of answers that are read from one source. A server may send each byte as a separate part, which costs the
+daemon about 0.05 ms.
 """
 _PARTS_OF_TURN: Final = 32
 """Parts that are read without a pause for others, since they may be there already."""
