@@ -10,12 +10,12 @@ LONG_S: Final = 60.0
 PAUSE_S: Final = 0.01
 
 
-async def until(reached: Callable[[], object]) -> None:
+async def until(reached: Callable[[], object], *, limit_s: float | None = LONG_S) -> None:
     """Return once ``reached()`` is true; ``reached`` may be a coroutine function.
 
     Raises:
-        TimeoutError: it is not true within a minute.
+        TimeoutError: it is not true within ``limit_s``; None waits for ever.
     """
-    async with asyncio.timeout(LONG_S):
+    async with asyncio.timeout(limit_s):
         while not (await answer if inspect.isawaitable(answer := reached()) else answer):
             await asyncio.sleep(PAUSE_S)

@@ -7,6 +7,7 @@ import structlog
 
 from ..dashboard import AssetError, Pages, load_assets
 from ..sources import SourceManager
+from ..tools import RetainedResults
 from ..version import __version__
 from .access import Authenticator
 from .agent_host import AgentHost
@@ -15,6 +16,7 @@ from .config.settings import Settings
 from .dashboard_data.action_audit import ActionAudit
 from .dashboard_data.agent_data import AgentData
 from .dashboard_data.call_data import CallData
+from .dashboard_data.call_results import CallResults
 from .dashboard_data.cost_data import CostData
 from .dashboard_data.daemon_data import DaemonData
 from .dashboard_data.source_data import SourceData
@@ -48,6 +50,7 @@ class DashboardParts:
     sign_ins: SignInHost
     operations: OperatorActions
     agents: AgentHost
+    results: RetainedResults
     settings: Callable[[], Settings]
     cluster: ClusterNode | None = None
 
@@ -75,8 +78,10 @@ def open_dashboard(
     )
     router, view, activity = parts.router, parts.view, parts.recorder.activity
     actions = ActionAudit(view.store.audit)
+    calls = CallData(router, view, actions, None if parts.cluster is None else parts.cluster.peers)
     ports = DashboardPorts(
-        calls=CallData(router, view, actions, None if parts.cluster is None else parts.cluster.peers),
+        calls=calls,
+        results=CallResults(router, view.store, parts.results, parts.settings),
         router=router,
         cost=CostData(view, router),
         agents=AgentData(router, lambda: parts.agents.agents, parts.agents.records),
@@ -90,7 +95,7 @@ def open_dashboard(
     def is_valid(viewer: Viewer) -> bool:
         return server.viewer_is_valid(viewer)
 
-    feed = LiveFeed(activity, render, is_valid)
+    feed = LiveFeed(activity, render, is_valid, lambda viewer: calls.recent(viewer.sees))
     server = DashboardServer(
         Pages(assets, version=__version__),
         assets,

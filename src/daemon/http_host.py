@@ -131,6 +131,7 @@ class HttpHost:
             sign_ins=parts.sign_ins,
             operations=self._operations,
             agents=parts.agents,
+            results=parts.results,
             settings=parts.settings,
             cluster=parts.cluster,
         )

@@ -102,6 +102,11 @@ def code_spans(text: object) -> Markup:
     )
 
 
+def breakable(name: str) -> Markup:
+    """A name that may be broken after its underscores."""
+    return Markup("_<wbr>").join(name.split("_"))
+
+
 def meaning(code: str) -> str:
     """The meaning of an error's code, as a sentence; the code itself if it is unknown."""
     if code not in set(ErrorCode):
@@ -124,8 +129,11 @@ def as_json(value: Any) -> str:
 
 
 def as_form_json(value: Any) -> str:
-    """A value as complete, indented JSON in ASCII, which a form sends back unchanged."""
-    return json.dumps(value, indent=2, default=str)
+    """A value as complete, indented JSON, which a form sends back unchanged. Characters that are not printed, such as
+    those that change the direction of text, are escaped.
+    """
+    text = json.dumps(value, indent=2, ensure_ascii=False, default=str)
+    return "".join(part if part.isprintable() or part == "\n" else json.dumps(part)[1:-1] for part in text)
 
 
 FILTERS: Final[dict[str, Callable[..., Any]]] = {
@@ -139,6 +147,7 @@ FILTERS: Final[dict[str, Callable[..., Any]]] = {
     "sentence": sentence,
     "prose": prose,
     "code_spans": code_spans,
+    "breakable": breakable,
     "meaning": meaning,
     "block": block,
     "as_json": as_json,

@@ -50,8 +50,10 @@ class ScriptError(Exception):
 class Chromium:
     """A running browser. Each ``page`` has its own cookies."""
 
-    def __init__(self, socket: ClientConnection) -> None:
+    def __init__(self, socket: ClientConnection, limit_s: float | None = LONG_S) -> None:
+        """``limit_s``: how long an answer of the browser, or what a page has to show, may take; None: any time."""
         self._socket = socket
+        self.limit_s = limit_s
         self._last_id = 0
         self._answers: dict[int, asyncio.Future[dict[str, Any]]] = {}
         self._listeners: dict[str, Callable[[str, dict[str, Any]], None]] = {}
@@ -66,7 +68,7 @@ class Chromium:
         answer = self._answers[self._last_id] = asyncio.get_running_loop().create_future()
         message = {"id": self._last_id, "method": method, "params": parameters}
         await self._socket.send(json.dumps(message if session is None else {**message, "sessionId": session}))
-        async with asyncio.timeout(LONG_S):
+        async with asyncio.timeout(self.limit_s):
             received = await answer
         if "error" in received:
             raise ScriptError(f"{method}: {received['error']['message']}")
@@ -136,6 +138,8 @@ class Page:
             self.received[event["requestId"]] = self.received.get(event["requestId"], 0) + size
         elif method == "Network.loadingFinished":
             self.received[event["requestId"]] = int(event["encodedDataLength"])
+        elif method == "Network.eventSourceMessageReceived":
+            self._counts[f"event {event['eventName']}"] += 1
         elif method == "Runtime.exceptionThrown":
             details = event["exceptionDetails"]
             self.problems.append(details.get("exception", {}).get("description", details["text"]))
@@ -165,7 +169,7 @@ class Page:
         """Wait until what happens inside has loaded a page."""
         before = self._counts["Page.loadEventFired"]
         yield
-        await until(lambda: self._counts["Page.loadEventFired"] > before)
+        await self._until(lambda: self._counts["Page.loadEventFired"] > before)
 
     async def value(self, expression: str) -> Any:
         """The JSON value of an expression of JavaScript; promises are awaited.
@@ -188,7 +192,7 @@ class Page:
         async def shown() -> bool:
             return text in await self.text(selector)
 
-        await until(shown)
+        await self._until(shown)
 
     async def hides(self, text: str, selector: str = "body") -> None:
         """Wait until an element no longer shows a text."""
@@ -196,7 +200,14 @@ class Page:
         async def hidden() -> bool:
             return text not in await self.text(selector)
 
-        await until(hidden)
+        await self._until(hidden)
+
+    async def events(self, name: str, count: int) -> None:
+        """Wait until the page has received this number of server-sent events of this name."""
+        await self._until(lambda: self._counts[f"event {name}"] >= count)
+
+    async def _until(self, reached: Callable[[], object]) -> None:
+        await until(reached, limit_s=self._browser.limit_s)
 
     async def click(self, selector: str) -> None:
         """Click in the middle of the first element that matches."""
@@ -252,7 +263,7 @@ class _Process:
         self._process.wait()
         self._log.close()
 
-    async def address(self) -> str:
+    async def address(self, limit_s: float | None) -> str:
         """The address of its protocol, once it listens."""
         file = self._profile / "DevToolsActivePort"
 
@@ -260,18 +271,18 @@ class _Process:
             assert self._process.poll() is None, Path(self._log.name).read_text(errors="replace")
             return file.exists() and file.read_text().count("\n") == 1
 
-        await until(listens)
+        await until(listens, limit_s=limit_s)
         port, path = file.read_text().splitlines()
         return f"ws://127.0.0.1:{port}{path}"
 
 
 @asynccontextmanager
-async def running_chromium(program: str, directory: Path) -> AsyncIterator[Chromium]:
-    """A browser with an empty profile in the directory."""
+async def running_chromium(program: str, directory: Path, *, limit_s: float | None = LONG_S) -> AsyncIterator[Chromium]:
+    """A browser with an empty profile in the directory. ``limit_s``: as for ``Chromium``."""
     with _Process(program, directory) as process:
-        address = await process.address()
+        address = await process.address(limit_s)
         async with connect(address, max_size=None, compression=None, proxy=None, ping_interval=None) as socket:
-            browser = Chromium(socket)
+            browser = Chromium(socket, limit_s)
             receiving = asyncio.create_task(browser.receive())
             try:
                 yield browser

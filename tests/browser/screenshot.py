@@ -1,13 +1,13 @@
 """``python -m tests.browser.screenshot FILE``: the picture of the README (``make screenshot``).
 
-A simulated daemon carries out calls of several clients for a while, under an open page Now.
+A simulated daemon carries out calls of several clients under an open page Now, until its charts have a curve. No wait
+has a time limit: a busy machine takes longer.
 """
 
 import asyncio
 import random
 import sys
 import tempfile
-from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -16,6 +16,7 @@ from tests.e2e.conftest import Process, start
 from toold.client import MCPWebSocketClient
 
 SECONDS: Final = 75
+"""Of the charts."""
 WIDTH: Final = 1080
 
 
@@ -40,10 +41,20 @@ async def _work(process: Process, label: str, seed: int) -> None:
 async def _long_call(process: Process, label: str) -> None:
     async with MCPWebSocketClient(process.url, token=process.token, session_id=label) as client:
         items = [
-            {"text": f"part {number}", "delay_ms": delay} for number, delay in enumerate((500, 3_000, *[600_000] * 3))
+            {"text": f"part {number}", "delay_ms": delay} for number, delay in enumerate((200, 700, *[600_000] * 3))
         ]
         arguments = {"tool_name": "sim_effect", "items": items, "options": {"concurrency": 2}}
-        await client.call("execute_batch", arguments, timeout=SECONDS * 10)
+        await client.call("execute_batch", arguments, timeout=1_800.0)
+
+
+async def _last_calls(process: Process) -> None:
+    """Calls of several kinds, which the list of ended calls begins with."""
+    async with MCPWebSocketClient(process.url, token=process.token, session_id="editor") as client:
+        await client.call_tool("codereview", {"prompt": "Review the parser."})
+        await client.call_tool("echo", {"text": "x"})
+        await client.call_tool("describe_tools", {"names": ["no_such_tool"]})
+        await client.call_tool("listmodels", {})
+        await client.call_tool("chat", {"prompt": "Explain the failing test."})
 
 
 async def main(file: Path) -> None:
@@ -56,25 +67,25 @@ async def main(file: Path) -> None:
         process = start(directory)
         try:
             async with (
-                running_chromium(program, directory) as browser,
+                running_chromium(program, directory, limit_s=None) as browser,
                 browser.page(f"http://127.0.0.1:{process.http_port}", width=WIDTH) as page,
             ):
                 await page.send("Emulation.setScrollbarsHidden", hidden=True)
                 await page.sign_in(process.token)
-                work = [
-                    asyncio.create_task(_work(process, label, seed))
-                    for seed, label in enumerate(("editor", "nightly-review", "agent-docs"))
-                ]
-                await asyncio.sleep(SECONDS * 0.8)
-                work.append(asyncio.create_task(_long_call(process, "reports")))
-                await asyncio.sleep(SECONDS * 0.2)
-                await page.shows("sim_effect", "#live tbody")
-                file.write_bytes(await page.picture())
-                for task in work:
-                    task.cancel()
-                for task in work:
-                    with suppress(asyncio.CancelledError):
-                        await task
+                # If a task fails, the group cancels the waits.
+                async with asyncio.TaskGroup() as group:
+                    labels = ("editor", "nightly-review", "agent-docs")
+                    work = [group.create_task(_work(process, label, seed)) for seed, label in enumerate(labels)]
+                    await page.events("seconds", int(SECONDS * 0.8))
+                    work.append(group.create_task(_long_call(process, "reports")))
+                    await page.shows("sim_effect", "#live tbody")
+                    await page.events("seconds", SECONDS)
+                    for task in work[:-1]:
+                        task.cancel()
+                    await _last_calls(process)
+                    await page.shows("chat", "[aria-label='Ended calls'] tbody tr")
+                    file.write_bytes(await page.picture())
+                    work[-1].cancel()
         finally:
             process.process.kill()
             process.process.wait()

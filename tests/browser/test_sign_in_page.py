@@ -39,14 +39,21 @@ async def test_wrong_tokens_are_refused_and_limited(chromium: Chromium, own_site
         assert attempts > 20
 
 
-async def test_an_ended_session_leads_to_the_sign_in_page(operator: Page) -> None:
-    """A page whose cookie has ended shows the sign-in page at its next action, and comes back after it."""
-    await operator.open("/ui/calls")
-    await operator.send("Network.clearBrowserCookies")
+async def test_an_ended_session_leads_to_the_sign_in_page(operator: Page, site: Site) -> None:
+    """A page whose session has ended shows the sign-in page at its next action, which says so and leads back to it."""
+    await operator.open("/ui/calls?tool=echo")
+    (cookie,) = (await operator.send("Network.getCookies"))["cookies"]
+    kept = {name: cookie[name] for name in ("name", "domain", "path", "httpOnly", "sameSite")}
+    await operator.send("Network.setCookie", **kept, value="of-a-session-that-has-ended")
     async with operator.loads():
         await operator.click(".filters button")
     assert await operator.value("location.pathname") == "/ui/sign-in"
-    assert await operator.value("document.querySelector('[name=next]').value") == "/ui/calls"
+    await operator.shows("Your session has ended", "[role=status]")
+    await operator.click("#token")
+    await operator.write(site.token)
+    async with operator.loads():
+        await operator.press("Enter")
+    assert await operator.value("location.pathname + location.search") == "/ui/calls?tool=echo"
     operator.problems.clear()  # the browser logs the status 401
 
 
@@ -63,6 +70,7 @@ async def test_a_stale_page_says_what_to_do(operator: Page) -> None:
         await operator.value("document.querySelector('.who [name=csrf]').value = 'f'.repeat(64)")
         await operator.click(".who button")
     assert "out of date" in await operator.text("h1")
+    assert await operator.value("document.querySelector('main a').pathname") == "/ui/now"
     operator.problems.clear()  # the browser logs the status 403
 
 

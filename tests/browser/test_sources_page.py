@@ -1,6 +1,7 @@
 """The pages of sources in a browser."""
 
 import pytest
+from tests.browser.accessibility import violations
 from tests.browser.chromium import Chromium
 from tests.browser.conftest import Site, describe
 from tests.browser.test_now_page import HOSTILE
@@ -10,7 +11,9 @@ pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 
 async def test_a_changed_source_is_approved(shop: Site, chromium: Chromium) -> None:
-    """After a change the page shows the old and the new text; the button approves it, and the tool can be called."""
+    """After a change the page shows the old and the new text, and axe finds no violation; the button
+    approves it, and the tool can be called.
+    """
     async with chromium.page(shop.url) as page:
         await page.sign_in(shop.token)
 
@@ -30,6 +33,7 @@ async def test_a_changed_source_is_approved(shop: Site, chromium: Chromium) -> N
         assert "<img src=" in await page.text(".diff .added")
         assert await page.value("window.hacked") is None
         assert "source ready" in await page.text(".log")
+        assert not await violations(page)
         async with page.loads():
             await page.click(".approval button")
         assert "Waiting for approval" not in await page.text("main")

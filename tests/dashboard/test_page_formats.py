@@ -1,5 +1,7 @@
 """How the dashboard shows values."""
 
+import json
+
 import pytest
 from toold.dashboard import diff_lines, page_formats
 
@@ -55,6 +57,20 @@ def test_codes_have_a_meaning() -> None:
     """Each code is explained; an unknown one, such as that of a newer version, stays as it is."""
     assert page_formats.meaning("TOOL_NOT_FOUND") == "No tool has this name."
     assert page_formats.meaning("NEWER_CODE") == "NEWER_CODE"
+
+
+def test_json_of_a_form_is_readable_and_sent_back_unchanged() -> None:
+    """Letters stay as they are; what is not printed, such as a change of the direction of text, is escaped."""
+    value = {"customer": "Müller 李 😀", "hidden": "a\u202eb\u0007\ud800\U000e0001"}
+    shown = page_formats.as_form_json(value)
+    assert "Müller 李 😀" in shown
+    assert r"a\u202eb\u0007\ud800\udb40\udc01" in shown
+    assert json.loads(shown) == value
+
+
+def test_names_break_at_underscores_and_are_escaped() -> None:
+    """A browser may break a long name after an underscore, and the name is escaped."""
+    assert page_formats.breakable("A_<b>_C") == "A_<wbr>&lt;b&gt;_<wbr>C"
 
 
 def test_the_lines_of_a_diff() -> None:

@@ -10,12 +10,17 @@ from ...store import CallFilter, CallPage, CallRow, StoreError, Sums
 from ..dispatch import Router, RunningCall
 from ..observability import status_report
 from ..observability.daemon_view import LiveDaemonView
+from ..observability.live_activity import SHOWN_ENDED, is_shown
 from ..observability.peer_calls import PeerActivity, PeerView
 from ..transports.dashboard import Viewer
 from .action_audit import ActionAudit
 
 SHOWN_RUNNING: Final = 100
 """The most rows of running calls on the live page."""
+
+
+_READ_ENDED: Final = 10 * SHOWN_ENDED
+"""The newest rows among which the calls that ended last are looked for: most may be child calls."""
 
 
 class CallData:
@@ -44,15 +49,37 @@ class CallData:
             "waiting": sum(call.public_state == "waiting" for call in calls)
             + sum(row["state"] == "waiting" for row in elsewhere),
             "connections": self._view.connections() + peers.connections if sees is None else None,
-            "several_nodes": self._peers is not None,
+            "node": None if self._peers is None else self._peers.own_name,
             "unanswered": peers.unanswered,
-            "spent": self._view.budget.state()["spent"] if sees is None else None,
+            "spent": _spent(self._view.budget.state()["spent"]) if sees is None else None,
             "limits": [
                 {"name": "all calls", **limits["running"]},
                 *({"name": name, **permits} for name, permits in limits["providers"].items()),
             ],
-            "problems": self._view.health(principal)["problems"],
+            # Others than operators do not see which source fails: several have the same text.
+            "problems": list(dict.fromkeys(self._view.health(principal)["problems"])),
         }
+
+    async def recent(self, sees: str | None) -> list[dict[str, Any]]:
+        try:
+            rows = await (
+                self._audit.recent(_READ_ENDED) if sees is None else self._audit.ended_calls(sees, _READ_ENDED)
+            )
+        except StoreError:  # the page says so as a problem of the daemon
+            return []
+        return [
+            {
+                "id": row.id,
+                "tool": row.tool,
+                "outcome": row.outcome,
+                "message": row.message,
+                "session": row.session_label,
+                "principal": row.principal,
+                "latency_ms": row.latency_ms,
+                "ended_at": row.started_at + row.latency_ms / 1000,
+            }
+            for row in [row for row in rows if is_shown(row.id, row.outcome)][:SHOWN_ENDED]
+        ]
 
     def running(self, call_id: str, sees: str | None) -> dict[str, Any] | None:
         now = time.monotonic()
@@ -75,6 +102,10 @@ class CallData:
             return await self._audit.call_tree(call_id, sees)
         except StoreError as error:
             raise ServiceUnavailableError(f"The audit cannot be read ({error.reason}); try again later.") from None
+
+    def is_agent(self, tool: str) -> bool:
+        registry = self._router.catalog.registry
+        return tool in registry and registry.get(tool).agent
 
     def tool_names(self, viewer: Viewer) -> list[str]:
         catalog = self._router.catalog
@@ -111,6 +142,11 @@ class CallData:
 
     def _calls(self, sees: str | None) -> list[RunningCall]:
         return [call for call in self._router.calls if sees is None or call.session.principal.name == sees]
+
+
+def _spent(amounts: Mapping[str, float]) -> dict[str, float]:
+    """The amounts that are not 0: simulated calls cost nothing."""
+    return {currency: amount for currency, amount in amounts.items() if amount}
 
 
 def _with_depth(row: dict[str, Any]) -> dict[str, Any]:

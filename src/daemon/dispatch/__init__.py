@@ -6,7 +6,8 @@ Called by the transports. It knows tools, provider limiters and the loop's clock
 
 from .admission import RETRY_AFTER_MS
 from .budget import Budget
-from .call_outcome import failed, replayed, without_children
+from .call_lookup import journalled_child
+from .call_outcome import failed, load_result, replayed, without_children
 from .call_phase import CallPhase, EndReason, JournalRecord
 from .call_preparation import PreparedCall, conflict_of, prepared
 from .call_quotas import CallQuota
@@ -68,6 +69,8 @@ __all__ = [
     "VendorAdmissions",
     "conflict_of",
     "failed",
+    "journalled_child",
+    "load_result",
     "named_token",
     "node_of_token",
     "open_requests",

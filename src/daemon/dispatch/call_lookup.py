@@ -187,8 +187,8 @@ class CallLookup:
         return session.absent_port is self._detached.port
 
     async def _finished(self, principal: Principal, call_id: str) -> CallInfo:
-        run, _, name = _ID_SUFFIX.sub("", call_id).rpartition("/")
-        stored = await self._journal.find_ended_call(call_id, (run, name), principal)
+        child = journalled_child(call_id) or ("", call_id)
+        stored = await self._journal.find_ended_call(call_id, child, principal)
         if isinstance(stored, StoredCall):
             return replace(_finished_info(call_id, stored.state, await load_result(stored)), tool=stored.tool)
         if isinstance(stored, CallRow):
@@ -197,6 +197,12 @@ class CallLookup:
                 id=call_id, state=state, tool=stored.tool, started_at=stored.started_at, outcome=stored.outcome
             )
         return CallInfo(id=call_id, state="unknown")
+
+
+def journalled_child(call_id: str) -> tuple[str, str] | None:
+    """The run and the name under which the journal has a child call; None if it is not a child call."""
+    run, slash, name = _ID_SUFFIX.sub("", call_id).rpartition("/")
+    return (run, name) if slash else None
 
 
 def _info_of(call: RunningCall) -> CallInfo:

@@ -1,11 +1,11 @@
 """What the dashboard's live page shows of ended calls: the newest, and rates and latencies by second.
 
-It counts only while a page is open, and on the event loop's thread. Nothing is read from the database.
+It counts only while a page is open, and on the event loop's thread. What ended before is read once, by the caller.
 """
 
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -60,8 +60,15 @@ class LiveActivity:
         if not watched.watchers:
             del self.watched[viewer]
 
+    def add_earlier(self, viewer: str | None, calls: Iterable[dict[str, Any]]) -> None:
+        """Add calls that ended before the viewer was watched, newest first, with the fields of ``ended_calls``."""
+        watched = self.watched[viewer]
+        known = {call["id"] for call in watched.ended}
+        earlier = [call for call in calls if call["id"] not in known]
+        watched.ended = deque([*reversed(earlier), *watched.ended], maxlen=SHOWN_ENDED)
+
     def ended_calls(self, viewer: str | None) -> list[dict[str, Any]]:
-        """The calls that ended last, newest first."""
+        """The calls that ended last, newest first: those of clients, and child calls that failed."""
         return list(reversed(self.watched[viewer].ended))
 
     def seconds(self, viewer: str | None) -> list[ActivitySecond]:
@@ -80,6 +87,8 @@ class LiveActivity:
             latency_ms = result.metadata.latency_ms
             watched.latencies.append(latency_ms)
             watched.errors += result.error is not None
+            if not is_shown(call_id, result.outcome):
+                continue
             watched.ended.append(
                 {
                     "id": call_id,
@@ -105,6 +114,11 @@ class LiveActivity:
             )
             watched.latencies.clear()
             watched.errors = 0
+
+
+def is_shown(call_id: str, outcome: str) -> bool:
+    """Whether the list of ended calls has a call: child calls that succeed would fill it."""
+    return "/" not in call_id or outcome != "ok"
 
 
 def _quantile(ordered: list[float], share: float) -> float | None:

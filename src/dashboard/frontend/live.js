@@ -32,8 +32,9 @@ function chart(element, series) {
     series: [{}, ...series.map(([name, variable]) => ({ label: name, stroke: color(variable), width: 1.5, points: { show: false } }))],
   };
   const plot = new uPlot(options, [[], ...series.map(() => [])], element);
-  new ResizeObserver(() => plot.setSize({ width: element.clientWidth, height: element.clientHeight })).observe(element);
-  return plot;
+  const sizes = new ResizeObserver(() => plot.setSize({ width: element.clientWidth, height: element.clientHeight }));
+  sizes.observe(element);
+  return { setData: (data) => plot.setData(data), destroy: () => (sizes.disconnect(), plot.destroy()) };
 }
 
 export class LivePage {
@@ -46,12 +47,23 @@ export class LivePage {
   }
 
   start() {
-    this.rate = chart(document.getElementById("rate-chart"), [["calls", "--accent"], ["errors", "--bad"]]);
-    this.latency = chart(document.getElementById("latency-chart"), [["p50", "--accent"], ["p99", "--warn"]]);
+    this.draw();
+    // Colours and the size of the text are those of the time at which a chart is made.
+    for (const query of ["(prefers-color-scheme: dark)", "(min-width: 1800px)", "(min-width: 2400px)", "(min-width: 3200px)"]) {
+      matchMedia(query).addEventListener("change", () => this.draw());
+    }
     document.addEventListener("visibilitychange", () => (document.hidden ? this.close() : this.open()));
     window.addEventListener("pagehide", () => this.close());
     window.addEventListener("pageshow", () => this.open());
     if (!document.hidden) this.open();
+  }
+
+  draw() {
+    this.rate?.destroy();
+    this.latency?.destroy();
+    this.rate = chart(document.getElementById("rate-chart"), [["calls", "--accent"], ["errors", "--bad"]]);
+    this.latency = chart(document.getElementById("latency-chart"), [["p50", "--accent"], ["p99", "--warn"]]);
+    this.setData();
   }
 
   open() {
@@ -82,13 +94,17 @@ export class LivePage {
     if (seconds.length > 1) this.seconds = [];
     this.seconds.push(...seconds.filter((second) => second[0] > oldest));
     this.seconds.splice(0, this.seconds.length - KEPT_SECONDS);
-    const column = (index) => this.seconds.map((second) => second[index]);
-    this.rate.setData([column(0), column(1), column(2)]);
-    this.latency.setData([column(0), column(3), column(4)]);
+    this.setData();
     const last = this.seconds.at(-1);
     if (last === undefined) return;
     document.getElementById("rate").textContent = `${number.format(last[1])}/s`;
     document.getElementById("latency").textContent = last[3] === null ? "" : `${number.format(last[3])} / ${number.format(last[4])}`;
+  }
+
+  setData() {
+    const column = (index) => this.seconds.map((second) => second[index]);
+    this.rate.setData([column(0), column(1), column(2)]);
+    this.latency.setData([column(0), column(3), column(4)]);
   }
 
   async lost() {

@@ -69,7 +69,7 @@ async def test_the_health_page_lists_the_nodes(silent_port: int, start_node: Sta
 async def test_views_name_the_nodes_that_do_not_answer(
     silent_port: int, nodes: Pair, greet: Greet, http: httpx.AsyncClient
 ) -> None:
-    """The calls of the others are shown all the same."""
+    """The calls of the others are shown all the same; the charts of the dashboard name the node that they are of."""
     first, second = nodes
     await make_silent(first, silent_port, seen_by=second)
     _, call_id = await running_call(second, greet)
@@ -84,6 +84,7 @@ async def test_views_name_the_nodes_that_do_not_answer(
     async with browser_of(second) as browser, asyncio.timeout(60):
         while "The node a does not answer" not in await browser.page("/ui/now"):
             await asyncio.sleep(0.01)
+        assert "Calls per second of the node b" in await browser.page("/ui/now")
 
 
 async def test_metrics_are_those_of_one_node_or_of_all(nodes: Pair, greet: Greet, http: httpx.AsyncClient) -> None:

@@ -5,7 +5,7 @@ it shows and does comes through ``DashboardPort``.
 """
 
 from .browser_sessions import SESSIONS_FILE, BrowserSessions
-from .dashboard_port import DashboardPorts, Viewer
+from .dashboard_port import DashboardPorts, KeptResult, Viewer
 from .dashboard_server import DashboardServer
 from .live_feed import LiveFeed
 from .tool_list import seen_tools
@@ -15,6 +15,7 @@ __all__ = [
     "BrowserSessions",
     "DashboardPorts",
     "DashboardServer",
+    "KeptResult",
     "LiveFeed",
     "Viewer",
     "seen_tools",

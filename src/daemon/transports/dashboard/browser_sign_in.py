@@ -1,6 +1,6 @@
 """Signing in and out: the sign-in page, the links of ``toold ui``, the cookie."""
 
-from collections.abc import Callable
+from typing import Final
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
@@ -12,8 +12,11 @@ from ..http_io import BodyTooLargeError
 from .browser_sessions import SESSION_S, BrowserSessions
 from .dashboard_port import Viewer
 from .page_answers import PageAnswers
-from .page_guard import Form, PageGuard, cookie_name, read_form
+from .page_guard import Form, PageGuard, cookie_name, own_path, read_form
 from .sign_in_rate import SignInRate
+
+COOKIE_S: Final = 2 * SESSION_S
+"""How long a browser keeps the cookie: longer than the session, so that the sign-in page can say that it has ended."""
 
 
 class BrowserSignIn:
@@ -27,7 +30,7 @@ class BrowserSignIn:
 
     def routes(self, guard: PageGuard) -> list[Route]:
         async def sign_in(request: Request) -> Response:
-            return await self._sign_in(request, guard.is_own_origin)
+            return await self._sign_in(request, guard)
 
         return [
             Route("/ui/sign-in", sign_in, methods=["GET", "POST"]),
@@ -42,7 +45,7 @@ class BrowserSignIn:
         response.set_cookie(
             cookie_name(request, self._sessions),
             self._sessions.create(token_sha256),
-            max_age=int(SESSION_S),
+            max_age=int(COOKIE_S),
             path="/ui",
             secure=secure,
             httponly=True,
@@ -50,31 +53,32 @@ class BrowserSignIn:
         )
         return response
 
-    async def _sign_in(self, request: Request, is_own_origin: Callable[[Request], bool]) -> Response:
-        target = _own_path(request.query_params.get("next", ""))
+    async def _sign_in(self, request: Request, guard: PageGuard) -> Response:
+        target = own_path(request.query_params.get("next", ""))
         if request.method == "GET":
-            return self._answers.sign_in(target)
-        if not is_own_origin(request):
+            return self._answers.sign_in(target, ended=guard.has_ended(request))
+        if not guard.is_own_origin(request):
             return self._answers.message("Refused", "This request comes from a page of another site.", 403)
         try:
             form = await read_form(request)
         except (BodyTooLargeError, TimeoutError, ValueError):
             form = {}
-        target = _own_path(form.get("next", ""))
+        target = own_path(form.get("next", ""))
         token = form.get("token", "").strip()
         if not token:
-            return self._answers.sign_in(target, "Enter a token.", 400)
+            return self._answers.sign_in(target, problem="Enter a token.", status=400)
         wait_s = self._rate.wait_s(request.client.host if request.client else "")
         if wait_s:
-            response = self._answers.sign_in(target, f"Too many attempts; try again in {wait_s:.0f} s.", 429)
+            problem = f"Too many attempts; try again in {wait_s:.0f} s."
+            response = self._answers.sign_in(target, problem=problem, status=429)
             response.headers["retry-after"] = f"{wait_s:.0f}"
             return response
         access = await self._authenticate(token)
         if isinstance(access, AuthorizationDenied):
-            return self._answers.sign_in(target, f"The token is {access.message}", 401)
+            return self._answers.sign_in(target, problem=f"The token is {access.message}", status=401)
         if access.expires_at is not None and not access.credential:
             problem = "Sign in with a token of the daemon, not one of an OAuth issuer."
-            return self._answers.sign_in(target, problem, 401)
+            return self._answers.sign_in(target, problem=problem, status=401)
         return self.signed_in(request, hash_of(token), target)
 
     async def _open(self, request: Request) -> Response:
@@ -91,8 +95,3 @@ class BrowserSignIn:
         response.delete_cookie(cookie_name(request, self._sessions), path="/ui")
         response.headers["clear-site-data"] = '"cache"'
         return response
-
-
-def _own_path(path: str) -> str:
-    """The path of a page of the dashboard; the first page for any other."""
-    return path if path.startswith("/ui/") and "\\" not in path and path.isprintable() else "/ui/now"

@@ -2,21 +2,27 @@
 
 from collections.abc import Sequence
 from typing import Any, Final
+from urllib.parse import quote
 
 import msgspec
+from markupsafe import Markup
 
+from ....dashboard import shown_result
 from ....dashboard.page_formats import count, duration, line, meaning, money, size, when
 from ....protocol.error_codes import ERROR_CLASSES, ErrorCode
 from ....store import CallRow
+from .dashboard_port import KeptResult
 
 WIDTH: Final = 1000
 """The units of the timeline."""
 
 
-def ended_call(tree: Sequence[CallRow], call_id: str) -> dict[str, Any]:
+def ended_call(tree: Sequence[CallRow], call: CallRow, kept: KeptResult) -> dict[str, Any]:
     """The values of the template ``call`` for an ended call. ``tree`` has it and its descendants."""
-    call = next(row for row in tree if row.id == call_id)
     values = msgspec.structs.asdict(call)
+    error = None if kept.result is None else kept.result.error
+    if error is not None:
+        values["message"] = error.message  # whole: the audit's text is shorter, or a summary
     values["kind"] = "ok" if call.outcome == "ok" else "error"
     other = max(0.0, call.latency_ms - call.queue_ms - call.tool_ms - call.provider_ms)
     layers = [
@@ -31,6 +37,8 @@ def ended_call(tree: Sequence[CallRow], call_id: str) -> dict[str, Any]:
         "facts": _facts(call),
         "layers": layers,
         "tree": timeline(tree, call),
+        "result": None if kept.result is None else shown_result(kept.result),
+        "missing": kept.missing,
     }
 
 
@@ -39,13 +47,22 @@ def running_call(row: dict[str, Any]) -> dict[str, Any]:
     values = {**row, "kind": "running", "outcome": row["state"], "message": None, "arguments": None}
     facts = [
         ("Id", row["id"]),
+        *_parent(row["id"]),
         ("Started", when(row["started_at"])),
         ("Ends at its deadline in", duration(row["remaining_s"] * 1000)),
         ("Session", line(row["session"])),
         ("Client", line(row["client"])),
         ("Principal", line(row["principal"])),
     ]
-    return {"call": {**values, "latency_ms": 0.0}, **_explained("ok"), "facts": facts, "layers": [], "tree": []}
+    return {
+        "call": {**values, "latency_ms": 0.0},
+        **_explained("ok"),
+        "facts": facts,
+        "layers": [],
+        "tree": [],
+        "result": None,
+        "missing": "",
+    }
 
 
 def timeline(tree: Sequence[CallRow], call: CallRow) -> list[dict[str, Any]]:
@@ -77,15 +94,22 @@ def _explained(outcome: str) -> dict[str, str]:
     return {"meaning": "" if outcome == "ok" else meaning(outcome), "advice": advice}
 
 
+def _parent(call_id: str) -> list[tuple[str, Any]]:
+    """A link to the call that made this one, if it is a child call."""
+    parent, slash, _ = call_id.rpartition("/")
+    return [("Child of", Markup('<a href="/ui/calls/{}">{}</a>').format(quote(parent), parent))] if slash else []
+
+
 def _facts(call: CallRow) -> list[tuple[str, Any]]:
     facts: list[tuple[str, Any]] = [
         ("Id", call.id),
+        *_parent(call.id),
         ("Started", when(call.started_at)),
         ("Took", duration(call.latency_ms)),
         ("Session", line(call.session_label)),
         ("Client", f"{line(call.client)} over {call.transport}"),
         ("Principal", line(call.principal)),
-        ("Had an effect", call.executed),
+        ("Executed", call.executed),
         ("Arguments", size(call.arguments_bytes)),
         ("Answer", size(call.result_bytes)),
     ]

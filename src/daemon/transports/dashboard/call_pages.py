@@ -8,7 +8,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from . import call_detail, call_search_form
-from .dashboard_port import DashboardPort, Viewer
+from .dashboard_port import DashboardPort, ResultsPort, Viewer
 from .event_response import EventResponse
 from .live_feed import LiveFeed
 from .page_answers import PageAnswers
@@ -20,9 +20,10 @@ PAGE_CALLS: Final = 100
 class CallPages:
     """The pages of running and ended calls."""
 
-    def __init__(self, answers: PageAnswers, data: DashboardPort, feed: LiveFeed) -> None:
+    def __init__(self, answers: PageAnswers, data: DashboardPort, results: ResultsPort, feed: LiveFeed) -> None:
         self._answers = answers
         self._data = data
+        self._results = results
         self._feed = feed
 
     def routes(self, guard: PageGuard) -> list[Route]:
@@ -39,7 +40,7 @@ class CallPages:
         return self._answers.part("now_live", viewer, now={**self._data.now(viewer.sees), "ended": ended})
 
     async def _now(self, _: Request, viewer: Viewer) -> Response:
-        now = {**self._data.now(viewer.sees), "ended": []}
+        now = {**self._data.now(viewer.sees), "ended": await self._data.recent(viewer.sees)}
         return self._answers.page("now", viewer, current="now", now=now)
 
     async def _live(self, _: Request, viewer: Viewer) -> Response:
@@ -66,6 +67,7 @@ class CallPages:
             viewer,
             current="calls",
             form=search.form,
+            searching=search.before is not None or any(search.form.values()),
             problems=search.problems,
             outcomes=call_search_form.OUTCOMES,
             periods=call_search_form.PERIODS,
@@ -79,11 +81,19 @@ class CallPages:
         call_id = request.path_params["id"]
         running = self._data.running(call_id, viewer.sees)
         if running is not None:
-            return self._answers.page("call", viewer, current="calls", **call_detail.running_call(running))
+            is_run = self._data.is_agent(running["tool"])
+            return self._answers.page(
+                "call", viewer, current="calls", is_run=is_run, **call_detail.running_call(running)
+            )
         tree = await self._data.call_tree(call_id, viewer.sees)
-        if not any(row.id == call_id for row in tree):
+        row = next((row for row in tree if row.id == call_id), None)
+        if row is None:
             return self._answers.missing()
-        return self._answers.page("call", viewer, current="calls", **call_detail.ended_call(tree, call_id))
+        kept = await self._results.find(viewer, row)
+        is_run = self._data.is_agent(row.tool)
+        return self._answers.page(
+            "call", viewer, current="calls", is_run=is_run, **call_detail.ended_call(tree, row, kept)
+        )
 
     async def _cancel(self, request: Request, viewer: Viewer, _: Form) -> Response:
         await self._data.cancel(viewer, request.path_params["id"])

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 from ....protocol.agent_record import AgentRunSummary
 from ....protocol.authorization import Authorization
-from ....protocol.tool_call import Principal
+from ....protocol.tool_call import Principal, ToolResult
 from ....store import CallFilter, CallPage, CallRow, DailyUsage, Sums
 from ....tools import Agent
 from ...dispatch import Router
@@ -41,6 +41,21 @@ class Viewer:
         return None if self.operator else self.name
 
 
+@dataclass(frozen=True, slots=True)
+class KeptResult:
+    """The result of an ended call, or why it is not shown."""
+
+    result: ToolResult | None = None
+    missing: str = ""
+
+
+class ResultsPort(Protocol):
+    """The results of ended calls, as far as they are kept."""
+
+    async def find(self, viewer: Viewer, row: CallRow) -> KeptResult:
+        """The result of a call that the viewer sees. Never raises a ``CallError``."""
+
+
 class SourcesPort(Protocol):
     """The sources of tools, for operators. Each method raises a ``CallError`` if it fails."""
 
@@ -66,6 +81,12 @@ class DashboardPort(Protocol):
     def now(self, sees: str | None) -> dict[str, Any]:
         """``running``: the rows of running calls, with their ``depth``; ``running_total``; how many of them are
         ``waiting``; ``limits``; ``problems``; for operators ``connections``, and what is ``spent`` today by currency.
+        If several nodes share the database, the name of this ``node``, and those that are ``unanswered``.
+        """
+
+    async def recent(self, sees: str | None) -> list[dict[str, Any]]:
+        """The calls that ended last, newest first, as ``LiveActivity.ended_calls`` has them; empty if the database
+        cannot be read.
         """
 
     def running(self, call_id: str, sees: str | None) -> dict[str, Any] | None:
@@ -75,6 +96,9 @@ class DashboardPort(Protocol):
 
     async def call_tree(self, call_id: str, sees: str | None) -> list[CallRow]:
         """An ended call and its ended descendants, in the order in which they started; empty if there is none."""
+
+    def is_agent(self, tool: str) -> bool:
+        """Whether the tool is an agent, so that its calls are runs."""
 
     def tool_names(self, viewer: Viewer) -> list[str]:
         """The sorted names of the tools that the viewer may use; of all tools for an operator without toolsets."""
@@ -147,6 +171,7 @@ class DashboardPorts:
     """What each group of pages shows and does."""
 
     calls: DashboardPort
+    results: ResultsPort
     router: Router
     sources: SourcesPort
     cost: CostPort

@@ -78,7 +78,7 @@ class DashboardServer:
             attention=self._attention,
             sign_in_unasked=None if has_auth else sign_in_unasked,
         )
-        self._calls = CallPages(answers, ports.calls, feed)
+        self._calls = CallPages(answers, ports.calls, ports.results, feed)
         self._router = Router(
             [
                 Route("/ui", self._first_page),

@@ -5,8 +5,8 @@ slowly gets only the latest state.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
-from typing import Final
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
+from typing import Any, Final
 
 import msgspec
 import structlog
@@ -39,14 +39,22 @@ class _LivePage:
 
 
 class LiveFeed:
-    """The open live pages. ``render`` returns the HTML of the live part for a viewer."""
+    """The open live pages."""
 
     def __init__(
-        self, activity: LiveActivity, render: Callable[[Viewer], str], is_valid: Callable[[Viewer], bool]
+        self,
+        activity: LiveActivity,
+        render: Callable[[Viewer], str],
+        is_valid: Callable[[Viewer], bool],
+        earlier: Callable[[Viewer], Awaitable[Iterable[dict[str, Any]]]],
     ) -> None:
+        """``render`` returns the HTML of the live part for a viewer, ``earlier`` the calls that ended before its first
+        page was opened, newest first.
+        """
         self._activity = activity
         self._render = render
         self._is_valid = is_valid
+        self._earlier = earlier
         self._pages: list[_LivePage] = []
         self._task: asyncio.Task[None] | None = None
         self._closed = False
@@ -68,6 +76,8 @@ class LiveFeed:
         self._pages.append(page)
         self._activity.watch(viewer.sees)
         try:
+            if not self._activity.ended_calls(viewer.sees):
+                self._activity.add_earlier(viewer.sees, await self._earlier(viewer))
             page.put("html", self._html(viewer))
             page.put("seconds", _seconds(self._activity.seconds(viewer.sees)))
             if self._task is None:

@@ -32,17 +32,19 @@ class PageAnswers:
         """``part`` as a response."""
         return _html(self.part(template, viewer, **values))
 
-    def sign_in(self, target: str, problem: str = "", status: int = 200) -> Response:
-        """The sign-in page; it leads to the page ``target``."""
-        return _html(self._pages.render("sign_in", csrf="", next=target, problem=problem), status)
+    def sign_in(self, target: str, *, ended: bool = False, problem: str = "", status: int = 200) -> Response:
+        """The sign-in page; it leads to the page ``target``. ``ended``: it says that the session has ended."""
+        return _html(self._pages.render("sign_in", csrf="", next=target, ended=ended, problem=problem), status)
 
-    def message(self, title: str, text: str, status: int) -> Response:
-        """A page with a sentence, for a viewer that may not be signed in."""
-        return _html(self._pages.render("message", csrf="", title=title, text=text), status)
+    def message(self, title: str, text: str, status: int, *, back: str = "") -> Response:
+        """A page with a sentence, for a viewer that may not be signed in. It leads to the page ``back``, or to the
+        first.
+        """
+        return _html(self._pages.render("message", csrf="", title=title, text=text, back=back), status)
 
-    def problem(self, title: str, text: str, status: int) -> Response:
+    def problem(self, title: str, text: str, status: int, *, back: str = "") -> Response:
         """``message``, which an action's script shows as a notice."""
-        response = self.message(title, text, status)
+        response = self.message(title, text, status, back=back)
         response.headers["toold-problem"] = text.encode("ascii", "replace").decode().replace("\n", " ")[:300]
         return response
 

@@ -72,9 +72,7 @@ class PageGuard:
             if viewer is None and self._sign_in_unasked is not None:
                 return self._sign_in_unasked(request)
             if viewer is None:
-                if not shows_page(request):
-                    return Response(status_code=401)
-                return RedirectResponse(f"/ui/sign-in?next={quote(request.url.path)}", 303)
+                return self._refuse_signed_out(request)
             if operators and not viewer.operator:
                 return self._answers.missing()
             refused = self._intake.refuse_excess(request.scope["state"][PEER])
@@ -106,8 +104,8 @@ class PageGuard:
                 return self._answers.problem("Refused", "This form cannot be read.", 400)
             presented = request.headers.get("x-csrf-token") or form.get("csrf", "")
             if not is_csrf_token(viewer.secret, presented):
-                text = "This page is out of date; reload it, and try again."
-                return self._answers.problem("This page is out of date", text, 403)
+                text = "You have signed in again since this page was opened; reload it, and try again."
+                return self._answers.problem("This page is out of date", text, 403, back=_came_from(request))
             return await endpoint(request, viewer, form)
 
         return self.page(action, operators=operators)
@@ -123,6 +121,22 @@ class PageGuard:
             return urlsplit(origin).netloc.lower() == page_host(request).lower() != ""
         except ValueError:
             return False
+
+    def has_ended(self, request: Request) -> bool:
+        """Whether the browser was signed in, and its session has ended: it expired, or its token is no longer valid."""
+        secret = request.cookies.get(cookie_name(request, self._sessions), "")
+        return secret != "" and self._viewer_of(secret) is None
+
+    def _refuse_signed_out(self, request: Request) -> Response:
+        """The answer to a browser that is not signed in: it never was, or its session has ended."""
+        if not shows_page(request):
+            return self._answers.problem("Signed out", "Your session has ended; reload this page and sign in.", 401)
+        if request.method in {"GET", "HEAD"}:
+            return RedirectResponse(f"/ui/sign-in?next={quote(_path_and_query(str(request.url)))}", 303)
+        # The form of a page that was open when the session ended: the sign-in leads back to that page.
+        target = _came_from(request)
+        problem = "Your session has ended, so this was not done. Sign in, and do it again."
+        return self._answers.sign_in(target, problem=problem, status=401)
 
     def _viewer_of(self, secret: str) -> Viewer | None:
         session = self._sessions.find(secret) if secret else None
@@ -141,6 +155,24 @@ class PageGuard:
 def shows_page(request: Request) -> bool:
     """Whether the answer is a whole page, not something for a script of a page."""
     return request.url.path not in {"/ui/session", "/ui/live"} and "hx-request" not in request.headers
+
+
+def own_path(path: str) -> str:
+    """The path of a page of the dashboard, with its query; the first page for any other."""
+    return path if path.startswith("/ui/") and "\\" not in path and path.isprintable() else "/ui/now"
+
+
+def _came_from(request: Request) -> str:
+    """The page from which a form was sent."""
+    return own_path(_path_and_query(request.headers.get("referer", "")))
+
+
+def _path_and_query(url: str) -> str:
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return ""
+    return f"{parts.path}?{parts.query}" if parts.query else parts.path
 
 
 def page_host(request: Request) -> str:

@@ -6,11 +6,13 @@ import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from html import unescape
+from typing import Any
 from urllib.parse import quote
 
 import pytest
 from tests.waiting import until
 from toold.protocol.error_codes import ERROR_CLASSES, CallError, ErrorCode
+from websockets.asyncio.client import connect
 
 from .conftest import Browser, DashboardPort
 
@@ -69,7 +71,7 @@ async def test_a_failed_call_says_why(port: DashboardPort, browser: Browser) -> 
     assert len(found) >= len(rows) == 2
     assert {row.message is None for row in rows} == {True, False}
     for path, row in zip(found, rows, strict=False):
-        page = unescape(await browser.page(path))
+        page = unescape(re.sub("</?code>", "`", await browser.page(path)))
         advice = ERROR_CLASSES[ErrorCode(row.outcome)].advice
         assert advice in page
         if row.message is None:
@@ -77,6 +79,37 @@ async def test_a_failed_call_says_why(port: DashboardPort, browser: Browser) -> 
         else:
             assert row.message in unescape(listed)
             assert row.message in page
+
+
+async def test_the_page_of_a_call_has_its_result(port: DashboardPort, browser: Browser, guest: Browser) -> None:
+    """The principal of a call sees a result that the daemon still has, and a failed call's error in its own words;
+    others see that they may not. A result that its client has confirmed is said not to be kept.
+    """
+    async with connect(port.daemon.address().url) as socket:
+
+        async def ask(frame: dict[str, object]) -> dict[str, Any]:
+            await socket.send(json.dumps(frame))
+            answer: dict[str, Any] = json.loads(await socket.recv())
+            return answer
+
+        assert (await ask({"op": "hello", "session_id": "results", "token": port.guest_token}))["ok"]
+        text = {"text": f"said {HOSTILE}"}
+        await ask({"op": "call_tool", "request_id": "a", "name": "echo", "arguments": text})
+        await ask({"op": "call_tool", "request_id": "b", "name": "describe_tools", "arguments": {"names": 7}})
+        steps = [{"id": "one", "tool_name": "chat", "args": {"prompt": "of a child"}}]
+        await ask({"op": "call_tool", "request_id": "c", "name": "execute_pipeline", "arguments": {"steps": steps}})
+        await port.daemon.store.flush()
+        pages = {row.tool: f"/ui/calls/{row.id}" for row in await port.daemon.store.audit.ended_calls("token:guest", 4)}
+        result = (await guest.page(pages["echo"])).partition(">Result<")[2]
+        assert "said &lt;img src=x onerror=alert(1)&gt;" in result
+        assert "names" in (await guest.page(pages["describe_tools"])).partition('class="problem"')[2]
+        assert "<pre" in (await guest.page(pages["chat"])).partition(">Result<")[2]  # a child call, from the journal
+        hidden = (await browser.page(pages["echo"])).partition(">Result<")[2]
+        assert "The call belongs to token:guest." in hidden
+        assert "said &lt;img" not in hidden
+        await socket.send(json.dumps({"op": "acknowledge", "request_ids": ["a"]}))
+        await ask({"op": "call_tool", "request_id": "d", "name": "echo", "arguments": {"text": "later"}})
+        assert "It is not kept." in await guest.page(pages["echo"])
 
 
 async def test_others_calls_are_hidden(port: DashboardPort, guest: Browser) -> None:
@@ -89,7 +122,8 @@ async def test_others_calls_are_hidden(port: DashboardPort, guest: Browser) -> N
     async with port.caller() as client:
         await client.call("echo", {"text": "of the operator"})
     await port.daemon.store.flush()
-    assert "echo</a>" not in await guest.page("/ui/calls?principal=local")
+    (of_operator,) = await port.daemon.store.audit.ended_calls("local", 1, tool="echo")
+    assert of_operator.id not in await guest.page("/ui/calls?principal=local")
     async with running_chat(port, port.guest_token) as (call_id, _):
         assert call_id in await guest.page("/ui/now")
         assert (await guest.act(f"/ui/calls/{call_id}/cancel")).status_code == 303
@@ -145,13 +179,19 @@ async def test_the_page_of_a_call_has_its_children(port: DashboardPort, browser:
 
 
 async def test_the_live_page_gets_changes_only(port: DashboardPort, browser: Browser) -> None:
-    """The stream begins with the state; a call that starts and ends changes it, and its second is counted."""
+    """The stream begins with the state and the calls that ended before; a call that starts and ends changes it, and its
+    second is counted.
+    """
     activity = port.daemon.recorder.activity
+    async with port.caller() as client:
+        await client.call("version", {})
+    await port.daemon.store.flush()
     async with browser.http.stream("GET", "/ui/live") as stream:
         assert stream.headers["content-type"] == "text/event-stream"
         lines = stream.aiter_lines()
         names = [line async for line in _until(lines, "event: seconds")]
         assert "event: html" in names
+        assert any("version</a>" in name for name in names)
         assert set(activity.watched) == {None}
         async with port.caller() as client:
             await client.call("echo", {"text": "hello"})

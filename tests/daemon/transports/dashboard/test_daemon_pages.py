@@ -47,11 +47,11 @@ async def test_settings_have_their_origin_and_no_secret(browser: Browser) -> Non
     page = await browser.page("/ui/settings")
     assert TOKEN not in page
     assert re.search(r"<code>token</code></th><td class=\"value\">set<", page)
-    assert "<code>max_running</code>" in page
+    assert "<code>max_<wbr>running</code>" in page
     found = await browser.page("/ui/settings?text=max_run")
-    assert "<code>max_running</code>" in found
+    assert "<code>max_<wbr>running</code>" in found
     assert "<code>token</code>" not in found
-    assert "<code>max_running</code>" not in await browser.page("/ui/settings?show=set")
+    assert "<code>max_<wbr>running</code>" not in await browser.page("/ui/settings?show=set")
     assert "No setting matches." in await browser.page(f"/ui/settings?text={'x' * 5000}")
 
 

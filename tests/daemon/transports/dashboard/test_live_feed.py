@@ -1,6 +1,7 @@
 """The live pages while rendering fails."""
 
 import asyncio
+from typing import Any
 
 import pytest
 from tests.waiting import until
@@ -28,10 +29,15 @@ class Rendering:
         return self.text
 
 
+async def nothing(_: Viewer) -> list[dict[str, Any]]:
+    """No call ended earlier."""
+    return []
+
+
 async def test_a_failed_rendering_does_not_end_the_feed() -> None:
     """Other viewers' pages still change meanwhile, and the page that failed changes again afterwards."""
     rendering = Rendering()
-    feed = LiveFeed(LiveActivity(), rendering, lambda _: True)
+    feed = LiveFeed(LiveActivity(), rendering, lambda _: True, nothing)
     received: dict[Viewer, bytes] = {OPERATOR: b"", GUEST: b""}
 
     async def read(viewer: Viewer) -> None:
@@ -57,7 +63,7 @@ async def test_a_page_whose_first_rendering_fails_is_forgotten() -> None:
     rendering = Rendering()
     rendering.failing.add(OPERATOR)
     activity = LiveActivity()
-    feed = LiveFeed(activity, rendering, lambda _: True)
+    feed = LiveFeed(activity, rendering, lambda _: True, nothing)
     with pytest.raises(RuntimeError):
         await anext(feed.events(OPERATOR))
     assert repr(feed) == "<LiveFeed pages=0>"

@@ -1,9 +1,12 @@
 """Signing in at the dashboard and out, and who may see and do what."""
 
+import time
+from html import escape
 from http.cookies import SimpleCookie
 
 import pytest
 from tests.simulated_daemon import TOKEN
+from toold.daemon.transports.dashboard.browser_sessions import SESSION_S
 
 from .conftest import Browser, DashboardPort
 
@@ -67,6 +70,51 @@ async def test_a_browser_signs_out(port: DashboardPort, browser: Browser) -> Non
     async with port.browser().http as http:
         http.cookies.update(cookies)
         assert (await http.get("/ui/session")).status_code == 401
+
+
+async def test_an_expired_session_leads_to_the_sign_in_and_back(
+    port: DashboardPort, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a week the browser's cookie is worth nothing: pages lead to the sign-in page, which says that the session
+    has ended, and back; actions and requests of scripts do nothing and say why.
+    """
+    dashboard = port.daemon.http_host.dashboard
+    assert dashboard is not None
+    browser = port.browser()
+    async with browser.http as http:
+        await http.get(dashboard.sign_in_link())
+        page = "/ui/calls?tool=echo&outcome=ok"
+        assert "Your session has ended" not in await browser.page(page)
+        form = {"x-csrf-token": await browser.csrf(), "referer": port.url + page}
+        monkeypatch.setattr(dashboard._sessions, "_clock", lambda: time.time() + SESSION_S)
+
+        led = await http.get(page)
+        assert led.status_code == 303
+        sign_in = await browser.page(led.headers["location"])
+        assert "Your session has ended" in sign_in
+        assert f'name="next" value="{escape(page)}"' in sign_in
+
+        acted = await http.post("/ui/health/doctor", headers=form)
+        assert acted.status_code == 401
+        assert "so this was not done" in acted.text
+        assert f'name="next" value="{escape(page)}"' in acted.text
+        scripted = await http.post("/ui/calls/none/cancel", headers={**form, "hx-request": "true"})
+        assert (scripted.status_code, scripted.headers["toold-problem"]) == (
+            401,
+            "Your session has ended; reload this page and sign in.",
+        )
+
+        back = await browser.sign_in(TOKEN, page)
+        assert back.headers["location"] == page
+        await browser.page(page)
+
+
+async def test_an_unknown_cookie_is_that_of_an_ended_session(port: DashboardPort) -> None:
+    """The sign-in page says that the session has ended if the cookie is unknown, and not if there is none."""
+    async with port.browser().http as http:
+        assert "has ended" not in (await http.get("/ui/sign-in")).text
+        http.cookies.set(f"toold_{port.daemon.http.port}", "unknown", path="/ui")
+        assert "has ended" in (await http.get("/ui/sign-in")).text
 
 
 async def test_a_link_signs_in_once(port: DashboardPort) -> None:
