@@ -77,7 +77,9 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
             source = Path(str(distribution(name).locate_file(top)))
             if source.exists() and not (packages / top).exists():
                 (packages / top).symlink_to(source)
-    pip("--python", str(home / "bin/python"), "install", "--no-deps", "--no-index", str(wheel), cwd=home)
+    pip(
+        "--python", str(home / "bin/python"), "install", "--no-deps", "--no-index", "--no-compile", str(wheel), cwd=home
+    )
     return home / "bin/toold"
 
 
@@ -111,12 +113,23 @@ def test_every_extra_but_those_of_the_repository_is_in_all(wheel: Path) -> None:
 
 
 def test_the_installed_command_runs_a_daemon_and_calls_its_tools(installed: Path, tmp_path: Path) -> None:
-    """With no extra and outside of the checkout: ``toold demo`` starts a daemon, asks models and checks the answers."""
+    """With no extra and outside of the checkout: every step of ``toold demo``, with a file of the current directory.
+    Its daemon is a separate one, whatever the environment says, and it leaves nothing behind.
+    """
     foreign = ("TOOLD_", "PYTHON", "KIMI_", "GLM_")
     env = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
     python = installed.with_name("python")
     where = [str(python), "-c", "import toold; print(toold.__file__)"]
     origin = subprocess.run(where, cwd=tmp_path, env=env, capture_output=True, text=True, check=True).stdout
     assert Path(origin.strip()).is_relative_to(installed.parents[1])
+    (tmp_path / "README.md").write_text("# A test\n")
+    env |= {"TOOLD_PORT": "1", "TOOLD_TOKEN": "not-the-token-at-all"}
     shown = subprocess.run([str(installed), "demo"], cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
     assert shown.returncode == 0, shown.stdout + shown.stderr
+    titles = [line for line in shown.stdout.splitlines() if line[:3].strip(" .").isdigit()]
+    assert len(titles) == 16
+    assert "README.md" in shown.stdout
+    assert 'scribe answered after 2 turns: "The note is written."; sim_effect.log has the note once' in shown.stdout
+    assert titles[-1] == "16. Stop it with SIGTERM"
+    assert "CANCELLED" in shown.stdout
+    assert [path.name for path in tmp_path.iterdir()] == ["README.md"]

@@ -1,4 +1,4 @@
-"""``toold demo``: the whole tour, and a daemon that fails."""
+"""``toold demo`` with a daemon that fails. ``tests/test_wheel.py`` takes the whole tour."""
 
 from __future__ import annotations
 
@@ -15,25 +15,6 @@ pytestmark = pytest.mark.process
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Run
-
-
-def test_the_tour_exits_with_0(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every step of the tour, with a real daemon and a real file of the current directory. The daemon is a separate
-    one, whatever the environment says, and nothing is left behind.
-    """
-    (tmp_path / "README.md").write_text("# A test\n")
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("TOOLD_PORT", "1")
-    monkeypatch.setenv("TOOLD_TOKEN", "not-the-token-at-all")
-    result = run("demo")
-    assert result.exit_code == 0, result.output
-    titles = [line for line in result.stdout.splitlines() if line[:3].strip(" .").isdigit()]
-    assert len(titles) == 16
-    assert "README.md" in result.stdout
-    assert 'scribe answered after 2 turns: "The note is written."; sim_effect.log has the note once' in result.stdout
-    assert titles[-1] == "16. Stop it with SIGTERM"
-    assert "CANCELLED" in result.stdout
-    assert [path.name for path in tmp_path.iterdir()] == ["README.md"]
 
 
 def test_a_daemon_that_does_not_start_fails_the_tour(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
