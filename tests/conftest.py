@@ -157,14 +157,40 @@ def starts_processes() -> None:
     """A fixture that starts processes depends on this one: its tests then get the marker ``process``."""
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests whose fixtures start processes or that host a daemon; runs before ``-m`` selects tests."""
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
+    """Mark the tests whose fixtures start processes or that host a daemon, before ``-m`` selects tests; then order the
+    selected ones.
+    """
     for item in items:
         if "starts_processes" in getattr(item, "fixturenames", ()):
             item.add_marker("process")
         if isinstance(item, pytest.Function) and _hosts_own_daemon(item):
             item.add_marker("slow")
+    yield
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    items[:] = _by_worker(items, workers)
+
+
+def _by_worker(items: list[pytest.Item], workers: int) -> list[pytest.Item]:
+    """Order the tests so that each worker begins with its share of those that start processes.
+
+    Each worker first gets one piece of the list, and when it has finished takes tests from the end of another one's.
+    These are then quick ones. In the order of their files, such tests are together: the workers took them from each
+    other, and each started the daemons of the same module.
+    """
+    with_processes = [item for item in items if item.get_closest_marker("process")]
+    others = [item for item in items if not item.get_closest_marker("process")]
+    ordered: list[pytest.Item] = []
+    begin = 0
+    for worker in range(1, workers + 1):
+        end = len(with_processes) * worker // workers
+        while 0 < end < len(with_processes) and with_processes[end].path == with_processes[end - 1].path:
+            end += 1
+        ordered += with_processes[begin:end]
+        ordered += others[len(others) * (worker - 1) // workers : len(others) * worker // workers]
+        begin = end
+    return ordered
 
 
 @pytest.hookimpl(wrapper=True)
