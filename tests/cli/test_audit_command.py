@@ -5,15 +5,15 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import sqlite3
-import subprocess
-import sys
 import time
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.forked_daemons import fork_toold
 from toold.store import CallRow, Retention, open_sqlite_store
 
 if TYPE_CHECKING:
@@ -54,12 +54,12 @@ def test_tail_shows_the_last_calls(run: Run, kept: list[CallRow]) -> None:
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")
 @pytest.mark.parametrize("options", [("tail",), ("export",), ("export", "--json")])
 @pytest.mark.process
-def test_a_full_disk_is_reported_in_one_line(kept: list[CallRow], options: tuple[str, ...]) -> None:
+def test_a_full_disk_is_reported_in_one_line(kept: list[CallRow], options: tuple[str, ...], tmp_path: Path) -> None:
     """A write error is reported with exit code 1 and without a traceback."""
-    with Path("/dev/full").open("wb") as full:
-        command = [sys.executable, "-m", "toold", "audit", *options]
-        ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
-    assert (ended.returncode, ended.stderr) == (1, "toold: cannot write the output: No space left on device\n")
+    full, errors = Path("/dev/full"), tmp_path / "errors"
+    ended = fork_toold(("audit", *options), env=os.environ, cwd=tmp_path, stdout=full, stderr=errors)
+    assert ended.wait() == 1
+    assert errors.read_text("utf-8") == "toold: cannot write the output: No space left on device\n"
 
 
 def test_tail_as_json(run: Run, kept: list[CallRow]) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import psutil
 import pytest
 from tests.daemon_environment import daemon_environment
+from tests.forked_daemons import fork_toold
 from tests.waiting import until
 from toold.client import MCPWebSocketClient
 from toold.daemon.app import Daemon
@@ -48,15 +49,10 @@ class Harness:
 
     async def toold(self, *arguments: str) -> str:
         """Returns the command's output."""
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "toold", *arguments),
-            cwd=self.directory,
-            env=daemon_environment(self.state),
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
-        )
-        output, _ = await process.communicate()
-        return output.decode()
+        output = self.directory / "output"
+        process = fork_toold(arguments, env=daemon_environment(self.state), cwd=self.directory, stdout=output)
+        await asyncio.to_thread(process.wait)
+        return output.read_text("utf-8")
 
     def settings(self) -> Any:
         env = {"TOOLD_PORT": "0", "TOOLD_HTTP_PORT": "0", "TOOLD_STATE_DIR": str(self.state), "TOOLD_SIMULATE": "1"}
