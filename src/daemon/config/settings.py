@@ -12,7 +12,7 @@ from ...prompts import PromptSettings
 from ...protocol.daemon_address import DEFAULT_HOST, DEFAULT_HTTP_PORT, DEFAULT_PORT, default_state_dir, is_loopback
 from ...protocol.name_suggestions import close_names, did_you_mean
 from ...protocol.tool_call import DEFAULT_TIMEOUT_S, MAX_FRAME_BYTES, MAX_TIMEOUT_S
-from ...providers import GLM, KIMI, GlmSdk, KimiSdk, VendorInfo
+from ...providers import GLM, KIMI, GlmSdk, KimiSdk
 from ...tools import AUTO, DEFAULT_TOOLSET, ResultText, shipped_toolsets
 from ...user_credentials import VaultSettings
 from . import access_checks, cluster_settings, model_checks
@@ -21,7 +21,7 @@ from .amounts import Amounts
 from .fallback_settings import FallbackNames
 from .model_checks import setting_error
 from .model_settings import unknown_providers
-from .provider_settings import ConfiguredKey, ProviderSettings
+from .provider_settings import ConfiguredKey
 from .provider_terms import known_models
 from .setting_types import (
     AgentName,
@@ -70,7 +70,7 @@ from .setting_types import (
     Workers,
     Zenml,
 )
-from .vendor_settings import VendorSettings
+from .vendor_settings import VendorSettings, configured_vendor
 
 ENV_PREFIX: Final = "TOOLD_"
 _LOOPBACK: Final = "loopback (127.0.0.1, ::1, localhost)"
@@ -328,32 +328,7 @@ class Settings(BaseSettings):
                 fallback=self.glm_fallback,
                 prefix="glm_",
             ),
-            *(self._configured(name, table) for name, table in self.providers.items()),
-        )
-
-    def _configured(self, name: str, table: ProviderSettings) -> VendorSettings:
-        key = self._keys.get(name)
-        return VendorSettings(
-            info=VendorInfo(
-                name=name,
-                label=name,
-                key_setting=f"api_key in [providers.{name}]",
-                lists_all=False,
-                base_url=table.url,
-                attempt_timeout_s=table.timeout_s,
-                concurrency=table.max_in_flight,
-                sdks=KIMI.sdks,
-            ),
-            api_key=key.key if key else None,
-            key_origin=key.origin if key else "",
-            base_url=table.url,
-            sdk=table.sdk,
-            max_in_flight=table.max_in_flight,
-            headers=table.headers,
-            dialect=table.dialect,
-            daily_budget=table.daily_budget,
-            fallback=table.fallback,
-            prefix=f"providers.{name}.",
+            *(configured_vendor(name, table, self._keys.get(name)) for name, table in self.providers.items()),
         )
 
     @model_validator(mode="after")

@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 
 from pydantic import SecretStr
 
-from ...providers import Dialect, VendorInfo
+from ...providers import KIMI, Dialect, VendorInfo
+from .provider_settings import ConfiguredKey, ProviderSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,3 +37,29 @@ class VendorSettings:
     def setting(self, part: str) -> str:
         """Returns the name of one of its settings, such as ``kimi_api_key``."""
         return f"{self.prefix}{part}"
+
+
+def configured_vendor(name: str, table: ProviderSettings, key: ConfiguredKey | None) -> VendorSettings:
+    """The settings of the vendor in ``[providers.NAME]``, with its key as read from its location."""
+    return VendorSettings(
+        info=VendorInfo(
+            name=name,
+            label=name,
+            key_setting=f"api_key in [providers.{name}]",
+            lists_all=False,
+            base_url=table.url,
+            attempt_timeout_s=table.timeout_s,
+            concurrency=table.max_in_flight,
+            sdks=KIMI.sdks,
+        ),
+        api_key=key.key if key else None,
+        key_origin=key.origin if key else "",
+        base_url=table.url,
+        sdk=table.sdk,
+        max_in_flight=table.max_in_flight,
+        headers=table.headers,
+        dialect=table.dialect,
+        daily_budget=table.daily_budget,
+        fallback=table.fallback,
+        prefix=f"providers.{name}.",
+    )
