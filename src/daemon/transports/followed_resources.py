@@ -56,13 +56,8 @@ class FollowedResources:
                 return router.refuse(session, request, error, time.monotonic())
         return router.submit(session, request, port, tool=tool)
 
-    @property
-    def waiting(self) -> bool:
-        """Whether there is a notification to send."""
-        return bool(self._queue)
-
     def take(self) -> Notification | None:
-        """The next notification to send."""
+        """The next notification to send, if there is one."""
         pending = None if self._queue is None else self._queue.take()
         return None if pending is None else Notification(pending[0], dict(pending[1]))
 

@@ -1,7 +1,6 @@
 """One WebSocket connection: converts frames to calls, and results to frames. It enforces no limits and no timeouts."""
 
 import asyncio
-from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any, Final
@@ -40,10 +39,9 @@ from ...protocol.frames import (
     HelloAck,
     ListTools,
     ListToolsRes,
+    Notification,
     Ping,
     Pong,
-    QuestionClosed,
-    QuestionFrame,
     ServerFrame,
     ToolsChanged,
     encode,
@@ -75,17 +73,14 @@ from ..dispatch import (
 from ..observability.logging_setup import shown_content
 from ..off_loop import off_loop
 from ..resource_host import ResourceHost
-from .call_frames import answer_frame, both_ids, chunk_frame, former_id, progress_frame
+from .call_frames import answer_frame, both_ids, former_id
 from .followed_resources import FollowedResources
 from .large_frames import LARGE_BYTES
 from .peer_connection import BinaryMessage, PeerConnection
+from .pending_reports import PendingReports
 from .websocket_questions import closed_frame, question_frame, take_answer
 
 _log = structlog.get_logger(__name__)
-
-_CHUNK_CHARS: Final = 64 * 1024
-"""The maximum characters in one chunk of a streamed answer. As JSON, they take up to six times as many bytes, which is
-well within a frame."""
 
 _TURN_KIB: Final = 16
 """The other connections get their turn after frames of this total size. Each frame counts as 1 KiB more than it has."""
@@ -115,16 +110,12 @@ class WebSocketConnection:
         self._session = session
         self._router = router
         self._health = health
-        # Reports to send: at most one progress and one joined chunk per call.
-        self._progress: dict[RunningCall, Progress] = {}
-        self._chunks: dict[RunningCall, list[str]] = {}
-        self._reporter: asyncio.Task[None] | None = None
+        # Made with the first report, as many connections have none.
+        self._reports: PendingReports | None = None
         # The listing that the client was last notified of, and whether another notification is due.
         self._tools_rev = self._tools.rev
         self._tools_changed = False
-        self._resources = FollowedResources(resources, session.principal, lambda: self._tools, self._wake_reporter)
-        # Questions of running calls to send, and reports that they are closed.
-        self._questions: deque[QuestionFrame | QuestionClosed] = deque()
+        self._resources = FollowedResources(resources, session.principal, lambda: self._tools, self._wake_reports)
         # Redelivers unacknowledged answers.
         self._redelivery: asyncio.Task[None] | None = None
         self._stopped_reading = False
@@ -172,9 +163,10 @@ class WebSocketConnection:
             self._router.disconnect(self._session, self)
             self._resources.close()
             missed.clear()
-            for task in (self._reporter, self._redelivery):
-                if task is not None:
-                    task.cancel()
+            if self._reports is not None:
+                self._reports.close()
+            if self._redelivery is not None:
+                self._redelivery.cancel()
 
     @property
     def access(self) -> Authorization:
@@ -213,7 +205,7 @@ class WebSocketConnection:
         slow reader gets only the last of several changes."""
         if "tools_changed" in self._hello.features and self._tools.rev != self._tools_rev:
             self._tools_changed = True
-            self._wake_reporter()
+            self._wake_reports()
 
     @property
     def _tools(self) -> ToolsetView:
@@ -306,75 +298,57 @@ class WebSocketConnection:
         return self._answer(call.request_id, call.echo_id, result)
 
     def deliver(self, running: RunningCall, answer: bytes) -> Awaitable[None] | None:
-        if self._progress:
-            self._progress.pop(running, None)
-        if running in self._chunks:
-            return self._deliver_after_chunks(running, answer)
+        if self._reports is not None and self._reports.end(running):
+            return self._deliver_after_chunks(self._reports, running, answer)
         return None if self._is_sent_at_once(answer) else self._send_in_turn(answer)
 
-    async def _deliver_after_chunks(self, running: RunningCall, answer: bytes) -> None:
-        await self._send_chunks(running)
+    async def _deliver_after_chunks(self, reports: PendingReports, running: RunningCall, answer: bytes) -> None:
+        await reports.send_chunks(running)
         await self._send_bytes(answer)
 
     def progress(self, running: RunningCall, progress: Progress) -> bool:
         # A plain client reads only while it waits for an answer, so frequent progress would fill its buffer.
         if self._hello.plain:
             return False
-        self._progress[running] = progress
-        self._wake_reporter()
+        self._needed_reports().progress(running, progress)
         return True
 
     def chunk(self, running: RunningCall, text: str) -> None:
-        self._chunks.setdefault(running, []).append(text)
-        self._wake_reporter()
+        self._needed_reports().chunk(running, text)
 
     def piece(self, running: RunningCall, piece: AnswerPiece) -> None:
         pass  # all chunks together are the answer's text
 
     def question(self, running: RunningCall, entry: OpenQuestion) -> None:
         if "questions" in self._hello.features:
-            self._questions.append(question_frame(running, entry))
-            self._wake_reporter()
+            self._needed_reports().question(question_frame(running, entry))
 
     def question_closed(self, running: RunningCall, entry: OpenQuestion) -> None:
         if "questions" in self._hello.features:
-            self._questions.append(closed_frame(running, entry))
-            self._wake_reporter()
+            self._needed_reports().question(closed_frame(running, entry))
 
     def heartbeat(self, calls: Sequence[RunningCall], now: float) -> None:
         if self._hello.plain:
             # The shim of EX-AI, which sends `id`, takes the next frame for the answer, whatever it is.
             calls = [call for call in calls if not call.request.echo_id][:1]
+        reports = self._needed_reports()
         for call in calls:
-            self._progress.setdefault(call, call.heartbeat(now))
-        self._wake_reporter()
+            reports.heartbeat(call, call.heartbeat(now))
 
-    def _wake_reporter(self) -> None:
-        if self._reporter is None or self._reporter.done():
-            self._reporter = asyncio.create_task(self._report())
+    def _needed_reports(self) -> PendingReports:
+        if self._reports is None:
+            self._reports = PendingReports(self._send, self._take_notice)
+        return self._reports
 
-    async def _report(self) -> None:
-        """Sends pending reports. While the reader is behind, reports of one call are merged."""
-        while self._progress or self._chunks or self._tools_changed or self._questions or self._resources.waiting:
-            if self._questions:
-                await self._send(self._questions.popleft())
-            elif self._tools_changed:
-                self._tools_rev, self._tools_changed = self._tools.rev, False
-                await self._send(ToolsChanged(self._tools_rev))
-            elif (notification := self._resources.take()) is not None:
-                await self._send(notification)
-            elif self._chunks:
-                await self._send_chunks(next(iter(self._chunks)))
-            else:
-                running = next(iter(self._progress))
-                await self._send(progress_frame(running, self._progress.pop(running)))
+    def _wake_reports(self) -> None:
+        self._needed_reports().wake()
 
-    async def _send_chunks(self, running: RunningCall) -> None:
-        """Sends the text that one call has streamed since the last time, in frames of limited size."""
-        text = "".join(self._chunks.pop(running))
-        offset = running.streamed_chars - len(text)
-        for start in range(0, len(text), _CHUNK_CHARS):
-            await self._send(chunk_frame(running, text[start : start + _CHUNK_CHARS], offset + start))
+    def _take_notice(self) -> ToolsChanged | Notification | None:
+        """The next notification that belongs to no call."""
+        if self._tools_changed:
+            self._tools_rev, self._tools_changed = self._tools.rev, False
+            return ToolsChanged(self._tools_rev)
+        return self._resources.take()
 
     async def _redeliver(self, missed: list[PendingResult]) -> None:
         """Sends stored answers, oldest first, one after the other."""
