@@ -2,8 +2,8 @@
 
 import asyncio
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, ExitStack, contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from typing import TypeVar, Unpack
 
@@ -17,13 +17,10 @@ from ...protocol.tool_call import (
     AnswerPiece,
     ApiResponse,
     ClientInfo,
-    Cost,
     Json,
-    ModelUsage,
     Principal,
     Progress,
     ToolResult,
-    Usage,
 )
 from ...protocol.user_credential import CredentialField, MissingCredentialError
 from ...providers import (
@@ -31,7 +28,6 @@ from ...providers import (
     CompletionRequest,
     EmbeddingRequest,
     Embeddings,
-    Model,
     OnDelta,
     ProviderCapabilities,
     unknown_provider,
@@ -59,7 +55,6 @@ from ...tools import (
 )
 from ..observability.logging_setup import bind_mask
 from . import completion_cost
-from .budget import Budget
 from .call_lookup import CallLookup
 from .child_calls import ChildCalls
 from .client_questions import ClientQuestions, root_of
@@ -67,6 +62,7 @@ from .context_services import ContextServices, ConversationCaller
 from .principal_files import PrincipalFiles
 from .provider_limiter import ProviderLimiter
 from .provider_request import ProviderEmbedding, ProviderRequest
+from .request_spending import RequestSpending
 from .running_call import MESSAGE_CHARS, RunningCall
 from .sendable_reports import finite_number, sendable, sendable_piece
 from .side_calls import call_beside
@@ -192,48 +188,48 @@ class CallContext:
         limiter, meter = self._limiter(request.model.provider), self._call.meter
         meter.model, meter.model_choice_reason = request.model.id, model_choice_reason
         model = request.model
-        budgets, limited = self._limits_of(limiter)
-        counted = limited or self._run_is_limited
+        spending = RequestSpending(self._call, self._services, limiter)
+        counted = spending.needs_estimate
         expected = await asyncio.to_thread(completion_cost.expected_usage, request) if counted else None
         traces = self._services.traces
         trace = None if traces is None else traces.completion(self._call, request, limiter.provider.name)
         sending = ProviderRequest(limiter.provider, request, on_delta, trace)
-        with self._reserved(limiter, budgets, model, expected, limited=limited) as admission:
+        with spending.reserved(model, expected) as admission:
             try:
                 completion = await self._ask(limiter, sending, admission)
             except (asyncio.CancelledError, CallTimeoutError):
                 if sending.sent:
                     used = completion_cost.interrupted(request, sending.received, simulated=meter.simulated)
-                    self._add_usage(used, model, admission)
+                    spending.add(used, model, admission)
                 raise
             meter.model = completion.model
             # The vendor's address may be a simulator's, which only the response shows.
             meter.simulated = meter.simulated or completion.simulated
             used = completion_cost.completed(request, completion, simulated=meter.simulated)
-            self._add_usage(used, model, admission)
+            spending.add(used, model, admission)
         return completion
 
     async def embed(self, request: EmbeddingRequest, *, model_choice_reason: str | None = None) -> Embeddings:
         limiter, meter = self._limiter(request.model.provider), self._call.meter
         meter.model, meter.model_choice_reason = request.model.id, model_choice_reason
-        budgets, limited = self._limits_of(limiter)
-        counted = limited or self._run_is_limited
+        spending = RequestSpending(self._call, self._services, limiter)
+        counted = spending.needs_estimate
         expected = await asyncio.to_thread(completion_cost.expected_tokens, request) if counted else None
         traces = self._services.traces
         trace = None if traces is None else traces.completion(self._call, request, limiter.provider.name)
         sending = ProviderEmbedding(limiter.provider, request, trace)
-        with self._reserved(limiter, budgets, request.model, expected, limited=limited) as admission:
+        with spending.reserved(request.model, expected) as admission:
             try:
                 answer = await self._ask(limiter, sending, admission)
             except (asyncio.CancelledError, CallTimeoutError):
                 if sending.sent:
                     used = completion_cost.embedded(request, None, simulated=meter.simulated)
-                    self._add_usage(used, request.model, admission)
+                    spending.add(used, request.model, admission)
                 raise
             meter.model = answer.model
             meter.simulated = meter.simulated or answer.simulated
             used = completion_cost.embedded(request, answer, simulated=meter.simulated)
-            self._add_usage(used, request.model, admission)
+            spending.add(used, request.model, admission)
         return answer
 
     def capabilities(self, provider: str) -> ProviderCapabilities:
@@ -247,10 +243,7 @@ class CallContext:
 
     async def vendor(self, provider: str, operation: VendorOperation[T]) -> T:
         limiter = self._limiter(provider)
-        with ExitStack() as reserved:
-            admission = self._enter_budgets(reserved, limiter, self._budgets(provider), None)
-            if self._call.run_budget is not None:
-                reserved.enter_context(self._call.run_budget.reserve(None, None))
+        with RequestSpending(self._call, self._services, limiter).reserved() as admission:
             return await self._ask(limiter, operation, admission)
 
     def find_tool(self, name: str) -> Tool:
@@ -363,68 +356,3 @@ class CallContext:
             call.side_tasks = call.side_tasks or set()
             call.side_tasks.add(task)
             task.add_done_callback(call.side_tasks.discard)
-
-    @property
-    def _run_is_limited(self) -> bool:
-        run = self._call.run_budget
-        return run is not None and run.limited
-
-    def _limits_of(self, limiter: ProviderLimiter) -> tuple[Sequence[Budget], bool]:
-        """The daily budgets that a request to a provider must fit into, and whether they limit it."""
-        budgets = self._budgets(limiter.provider.name)
-        return budgets, any(budget.amounts for budget in budgets) and not limiter.provider.simulated
-
-    @contextmanager
-    def _reserved(
-        self,
-        limiter: ProviderLimiter,
-        budgets: Sequence[Budget],
-        model: Model,
-        expected: Usage | None,
-        *,
-        limited: bool,
-    ) -> Iterator[VendorAdmission | None]:
-        """Reserve a request's estimated cost while the block runs, or yield its admission, which does so on all nodes.
-
-        Raises:
-            CallError: it does not fit into a budget, or a budget cannot count the model.
-        """
-        run = self._call.run_budget
-        cost = None if expected is None else model.cost(expected)
-        with ExitStack() as reserved:
-            for budget in budgets if limited else ():
-                budget.require_price(model)
-            admission = self._enter_budgets(reserved, limiter, budgets, cost if limited else None)
-            if run is not None:
-                run.check_price(model)
-                reserved.enter_context(run.reserve(expected, cost))
-            yield admission
-
-    def _enter_budgets(
-        self, stack: ExitStack, limiter: ProviderLimiter, budgets: Sequence[Budget], estimate: Cost | None
-    ) -> VendorAdmission | None:
-        """Reserve an estimate in all daily budgets until the stack ends; or return the admission that does so."""
-        if self._services.admissions is None:
-            for budget in budgets:
-                stack.enter_context(budget.reserve(estimate))
-            return None
-        provider, permits = limiter.provider.name, limiter.permits.limit
-        admission = self._services.admissions.admission(provider, permits, budgets, estimate)
-        stack.callback(admission.close)
-        return admission
-
-    def _budgets(self, provider: str) -> Sequence[Budget]:
-        """The daily budgets that a request must fit into."""
-        budgets, run = self._services.budgets_of(self.principal, provider), self._call.run_budget
-        return budgets if run is None else (*budgets, *run.daily)
-
-    def _add_usage(self, usage: ModelUsage, model: Model, admission: VendorAdmission | None) -> None:
-        self._call.meter.add_usage(usage)
-        if usage.cost is not None:
-            if admission is not None:
-                admission.spend(usage.cost)
-            for budget in self._budgets(usage.provider):
-                budget.spend(usage.cost)
-        if self._call.run_budget is not None:
-            simulated = self._call.meter.simulated
-            self._call.run_budget.spend(usage, model.cost(usage.usage) if simulated else usage.cost)
