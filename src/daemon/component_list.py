@@ -73,7 +73,7 @@ class ComponentList:
             Component("audit sender", run=self._start_sender, close=self._close_sender),
             Component("traces", start=self._start_traces, close=self._close_traces),
             Component("hooks", start=self._start_hooks, apply=self._apply_to_hooks, close=daemon.call_hooks.close),
-            Component("dispatch", run=daemon.router.send_heartbeats, apply=self._apply_to_dispatch),
+            Component("dispatch", run=daemon.router.heartbeats.run, apply=self._apply_to_dispatch),
             Component("call cache", run=daemon.router.cache.sweep, apply=lambda _: daemon.router.cache.clear()),
             Component("provider limiters", apply=self._apply_to_limiters, close=self._close_limiters),
             Component("sessions", run=daemon.router.sessions.unload_idle),

@@ -7,8 +7,7 @@ The stages fit and record are in ``answer_preparation``.
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable
 from functools import partial
 from typing import Final
 
@@ -41,8 +40,9 @@ from .pause_port import PausePort
 from .paused_calls import PausedCalls
 from .rate_limits import RateLimits
 from .recording_ports import JournalPort, RecorderPort
-from .running_call import CallPort, RunningCall, Session
+from .running_call import RunningCall
 from .session_manager import SessionManager
+from .unanswered_calls import UnansweredCalls
 
 _log = structlog.get_logger(__name__)
 
@@ -83,6 +83,8 @@ class CallExecution:
         pauses: PausePort,
         next_id: Callable[[], str],
     ) -> None:
+        self.unanswered = UnansweredCalls()
+        """The calls from ``begin`` to their answers."""
         self._limits = limits
         self._unread = unread
         self._requests = requests
@@ -93,6 +95,7 @@ class CallExecution:
         self._sessions = sessions
         self._children = ChildCalls(
             runner=self,
+            unanswered=self.unanswered,
             catalog=catalog,
             limits=limits,
             permits=permits,
@@ -107,6 +110,7 @@ class CallExecution:
         self.cache = CallCache(services.credentials)
         self.detached = DetachedCalls(
             runner=self,
+            unanswered=self.unanswered,
             sessions=sessions,
             journal=journal,
             catalog=catalog,
@@ -117,7 +121,12 @@ class CallExecution:
         )
         self.paused = PausedCalls(detached=self.detached, pauses=pauses, credentials=services.credentials)
         self.lookup = CallLookup(
-            runner=self, detached=self.detached, paused=self.paused, sessions=sessions, journal=journal
+            runner=self,
+            unanswered=self.unanswered,
+            detached=self.detached,
+            paused=self.paused,
+            sessions=sessions,
+            journal=journal,
         )
         # Not the loop's clock, which uvloop updates once per millisecond.
         self._clock: Callable[[], float] = time.monotonic
@@ -135,84 +144,17 @@ class CallExecution:
         expire = partial(self.end, reason=EndReason.DEADLINE)
         self._deadlines = CallDeadlines(self._loop, expire, max_timeout_s=lambda: limits().max_timeout_s)
         self.questions = ClientQuestions(timeout_s=lambda: limits().question_timeout_s, deadlines=self._deadlines)
-        # Unanswered calls of clients, and detached ones, by session and request key.
-        self._calls: dict[tuple[str, str], RunningCall] = {}
-        # The orchestration calls among them.
-        self._orchestrations: set[RunningCall] = set()
-        # Unanswered child calls, the oldest first; they are in no session's ``SessionCalls``.
-        self._child_calls: dict[RunningCall, None] = {}
-        # Answers still being sent. Their request ids may be in use again.
-        self._undelivered = 0
         # Tasks that answer for stuck tools, referenced so that they are not collected.
         self._answer_tasks: set[asyncio.Task[None]] = set()
-        self._idle = asyncio.Event()
-        self._idle.set()
 
     def __repr__(self) -> str:
-        return f"<CallExecution calls={len(self)}>"
-
-    def __len__(self) -> int:
-        """Calls whose answer is not sent yet; children do not count."""
-        return len(self._calls) + self._undelivered
-
-    @property
-    def permit_users(self) -> int:
-        """Accepted calls that hold a run permit or wait for one; children do not count."""
-        return len(self._calls) - len(self._orchestrations)
-
-    def waiting_of(self, principal: str) -> int:
-        """Accepted calls of a principal that wait for a run permit or a provider; children do not count."""
-        return sum(
-            not call.permit.held and call.child_scope is None and call.session.principal.name == principal
-            for call in self._calls.values()
-        )
-
-    @property
-    def permits_of_children(self) -> int:
-        """Run permits that child calls hold."""
-        return sum(child.permit.held for child in self._child_calls)
-
-    @property
-    def calls(self) -> list[RunningCall]:
-        """The unanswered calls: first those of clients and detached ones, the oldest first, then children."""
-        return [call for call in (*self._calls.values(), *self._child_calls) if not call.answered]
-
-    def orchestrations_of(self, session: Session) -> int:
-        """How many orchestration calls of a session run; children do not count."""
-        return sum(call.session is session for call in self._orchestrations)
-
-    def find_call(self, session: Session, key: str) -> RunningCall | None:
-        """A session's unanswered call."""
-        call = self._calls.get((session.id, key))
-        return None if call is None or call.answered else call
-
-    def calls_of(self, session: Session) -> list[RunningCall]:
-        """A session's calls whose answer is not recorded yet."""
-        calls = (self._calls.get((session.id, key)) for key in session.calls.running)
-        return [call for call in calls if call is not None]
-
-    def calls_by_port(self) -> Mapping[CallPort, Sequence[RunningCall]]:
-        """The unanswered calls, grouped by the port that their answer goes to."""
-        ports: dict[CallPort, list[RunningCall]] = {}
-        for call in self._calls.values():
-            if not call.answered:
-                ports.setdefault(call.port, []).append(call)
-        return ports
+        return f"<CallExecution calls={len(self.unanswered)}>"
 
     def begin(self, call: RunningCall) -> None:
         """Start an accepted call in the next iteration of the event loop."""
-        parent_scope = call.parent_scope
-        if parent_scope is not None:
-            parent_scope.active.add(call)
-            self._child_calls[call] = None
-        else:
-            self._calls[call.session.id, call.key] = call
-            if call.child_scope is not None:
-                self._orchestrations.add(call)
+        self.unanswered.add(call)
         if call.request.frame_bytes > UNCOUNTED_BYTES:
             self._requests.add(call.session, call.request.frame_bytes)
-        if len(self._calls) + len(self._child_calls) == 1:
-            self._idle.clear()
         # Not `create_task`, which makes another name first.
         call.task = asyncio.Task(self._run(call), loop=self._loop, name=call.id)
         self._deadlines.add(call)
@@ -245,15 +187,9 @@ class CallExecution:
     def answer_stuck_calls(self) -> None:
         """Answer all calls whose tools have not returned ``STUCK_S`` after they were cancelled; children first."""
         now = self._clock()
-        for call in reversed(self.calls):
+        for call in reversed(self.unanswered.all):
             if call.end_requested_at is not None and now > call.end_requested_at + STUCK_S:
                 self.force_answer(call)
-
-    async def wait_idle(self, timeout_s: float) -> None:
-        """Wait until all calls are answered, but not until clients have read the answers; at most ``timeout_s``."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(timeout_s):
-                await self._idle.wait()
 
     async def _run(self, call: RunningCall) -> None:
         call.advance(_QUEUED)
@@ -392,33 +328,25 @@ class CallExecution:
                 self._unread.remove(call.session, unread)
             if call.parent is None:
                 call.session.calls.delivered()
-                self._undelivered -= 1
+                self.unanswered.delivered()
             call.task = None  # it refers back to the call
 
     def _finish(self, call: RunningCall, result: ToolResult, size: int, *, started: bool) -> None:
         if call.request.frame_bytes > UNCOUNTED_BYTES:
             self._requests.remove(call.session, call.request.frame_bytes)
-        parent_scope = call.parent_scope
-        if parent_scope is not None:
-            parent_scope.child_answered(call)
-            del self._child_calls[call]
-        else:
-            calls, previous = call.session.calls, call.previous_answer
-            if previous is None and call.journal_record is _PREVIOUS_CALL:  # refused: the journal has the earlier call
-                calls.finish_in_journal(call.key)
-            else:
-                calls.finish(
-                    call.key,
-                    result,
-                    size,
-                    call.request.frame_bytes,
-                    self._clock() if previous is None else previous.ended_at,
-                    journalled=previous is not None or call.journal_record is _OWN_RECORD,
-                    started=started if previous is None else previous.started,
-                )
-            del self._calls[call.session.id, call.key]
-            if call.child_scope is not None:
-                self._orchestrations.discard(call)
-            self._undelivered += 1
-        if not self._calls and not self._child_calls:
-            self._idle.set()
+        self.unanswered.remove(call)
+        if call.parent is not None:
+            return
+        calls, previous = call.session.calls, call.previous_answer
+        if previous is None and call.journal_record is _PREVIOUS_CALL:  # refused: the journal has the earlier call
+            calls.finish_in_journal(call.key)
+            return
+        calls.finish(
+            call.key,
+            result,
+            size,
+            call.request.frame_bytes,
+            self._clock() if previous is None else previous.ended_at,
+            journalled=previous is not None or call.journal_record is _OWN_RECORD,
+            started=started if previous is None else previous.started,
+        )

@@ -2,7 +2,7 @@
 
 import re
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Final, Protocol
 
 from msgspec.structs import replace
@@ -21,19 +21,15 @@ from .paused_calls import PausedCalls, open_requests
 from .recording_ports import JournalPort
 from .running_call import RunningCall, Session
 from .session_manager import SessionManager
+from .unanswered_calls import UnansweredCalls
 
 _ID_SUFFIX: Final = re.compile(r"~[0-9a-f]+")
 """A part of the ids of children that a detached call made after a restart. The journal stores children without it."""
 _DETACHED_KEY: Final = request_key(REQUEST_ID)
 
 
-class CallSource(Protocol):
-    """The part of ``CallExecution`` that lists and ends calls."""
-
-    @property
-    def calls(self) -> Iterable[RunningCall]: ...
-
-    def find_call(self, session: Session, key: str) -> RunningCall | None: ...
+class CallEnder(Protocol):
+    """The part of ``CallExecution`` that ends calls."""
 
     def end(self, call: RunningCall, reason: EndReason) -> None: ...
 
@@ -58,7 +54,8 @@ class CallLookup:
     def __init__(
         self,
         *,
-        runner: CallSource,
+        runner: CallEnder,
+        unanswered: UnansweredCalls,
         detached: DetachedCalls,
         paused: PausedCalls,
         sessions: SessionManager,
@@ -68,6 +65,7 @@ class CallLookup:
         """The other nodes; None if this daemon shares its database with no other daemon."""
         self._paused = paused
         self._runner = runner
+        self._unanswered = unanswered
         self._detached = detached
         self._sessions = sessions
         self._journal = journal
@@ -158,8 +156,8 @@ class CallLookup:
     def _find(self, principal: Principal, call_id: str) -> RunningCall | None:
         session = self._sessions.loaded(hash_key(call_id), principal.name)
         if session is not None and self._is_detached(session):
-            return self._runner.find_call(session, _DETACHED_KEY)
-        for call in self._runner.calls:
+            return self._unanswered.find(session, _DETACHED_KEY)
+        for call in self._unanswered.all:
             if call.id == call_id and call.session.principal == principal:
                 return call
         return None

@@ -44,15 +44,13 @@ from .recording_ports import JournalPort, RecorderPort
 from .refused_child import refused_child
 from .run_budget import RunBudget, RunLimits
 from .running_call import MESSAGE_CHARS, ChildScope, DisconnectedPort, RunningCall
+from .unanswered_calls import UnansweredCalls
 
 _SHOWN_ID_CHARS: Final = 80
 
 
 class CallRunner(Protocol):
     """The part of ``CallExecution`` that runs and ends calls."""
-
-    @property
-    def calls(self) -> Iterable[RunningCall]: ...
 
     def begin(self, call: RunningCall) -> None: ...
 
@@ -110,6 +108,7 @@ class ChildCalls:
         self,
         *,
         runner: CallRunner,
+        unanswered: UnansweredCalls,
         catalog: Callable[[], ToolCatalog],
         limits: Callable[[], DispatchLimits],
         permits: Permits,
@@ -124,6 +123,7 @@ class ChildCalls:
         self._quotas = quotas
         self._catalog = catalog
         self._runner = runner
+        self._unanswered = unanswered
         self._limits = limits
         self._permits = permits
         self._recorder = recorder
@@ -248,7 +248,7 @@ class ChildCalls:
                 raise RequestIdConflictError(
                     f"The detached call {waiting} continues this run when its tools are loaded; wait for its answer."
                 )
-        for other in self._runner.calls:
+        for other in self._unanswered.all:
             if other is not parent and other.child_scope is not None and other.child_scope.run == run:
                 raise RequestIdConflictError(
                     f"The call {other.id} is still working on this run; wait for its answer or cancel it, then resume."

@@ -33,6 +33,7 @@ from .recording_ports import JournalPort
 from .result_ports import DetachedPort
 from .running_call import ChildScope, RunningCall, Session
 from .session_manager import SessionManager
+from .unanswered_calls import UnansweredCalls
 
 REQUEST_ID: Final = "call"
 """The request id of the one call of such a session."""
@@ -50,6 +51,7 @@ class DetachedCalls:
         self,
         *,
         runner: CallRunner,
+        unanswered: UnansweredCalls,
         sessions: SessionManager,
         journal: JournalPort,
         catalog: Callable[[], ToolCatalog],
@@ -59,6 +61,7 @@ class DetachedCalls:
         next_id: Callable[[], str],
     ) -> None:
         self._runner = runner
+        self._unanswered = unanswered
         self._sessions = sessions
         self._journal = journal
         self._catalog = catalog
@@ -76,7 +79,7 @@ class DetachedCalls:
         self._closing = False
 
     def __repr__(self) -> str:
-        running = sum(call.detached for call in self._runner.calls)
+        running = sum(call.detached for call in self._unanswered.all)
         return f"<DetachedCalls running={running} waiting={len(self.waiting)}>"
 
     async def detach(self, parent: RunningCall, changed: Mapping[str, Json], timeout_s: float) -> str:
@@ -113,7 +116,7 @@ class DetachedCalls:
     def suspend(self) -> None:
         """At shutdown: start no further calls. Each call is stopped once its running children have ended."""
         self._closing = True
-        for call in self._runner.calls:
+        for call in self._unanswered.all:
             if call.detached:
                 self._suspend(call)
 
@@ -325,7 +328,7 @@ class DetachedCalls:
         )
 
     def _count(self, principal: Principal) -> int:
-        running = sum(call.detached and call.session.principal == principal for call in self._runner.calls)
+        running = sum(call.detached and call.session.principal == principal for call in self._unanswered.all)
         waiting = sum(stored.session.principal == principal.name for stored in self.waiting.values())
         return running + waiting + self._starting[principal.name]
 

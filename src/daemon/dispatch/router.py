@@ -7,12 +7,10 @@ The router does the first four stages, with the pure functions of ``call_prepara
 checks the budget for each vendor request.
 """
 
-import asyncio
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import count
 
-import structlog
 from msgspec import UNSET
 
 from ...audit import error_summary
@@ -32,6 +30,7 @@ from .call_phase import EndReason
 from .call_preparation import PreparedCall, replay
 from .context_services import ContextServices, ConversationAccess
 from .dispatch_limits import DispatchLimits
+from .heartbeats import Heartbeats
 from .held_bytes import UNCOUNTED_BYTES, HeldBytes
 from .pause_port import PausePort
 from .principal_files import FileOwnersPort
@@ -42,8 +41,6 @@ from .recording_ports import JournalPort, RecorderPort, TracePort
 from .running_call import CallPort, RunningCall, Session
 from .session_manager import SessionManager
 from .vendor_admission import VendorAdmissions
-
-_log = structlog.get_logger(__name__)
 
 
 class Router:
@@ -127,6 +124,8 @@ class Router:
             pauses=pauses,
             next_id=self._next_id,
         )
+        self._unanswered = self._execution.unanswered
+        self.heartbeats = Heartbeats(self._execution, lambda: self.limits)
         self.lookup = self._execution.lookup
         """The calls of a principal, by their ids."""
         self.paused = self._execution.paused
@@ -136,9 +135,9 @@ class Router:
         self.cache = self._execution.cache
         """The results that answer the same calls again."""
         self.questions = self._execution.questions
+        """The questions of running calls to their clients."""
         self.node_tokens = self.questions.node_tokens
         """In a cluster: which node has asked a question, parked a call, or has a client's stream."""
-        """The questions of running calls to their clients."""
         self.detached = self._execution.detached
         """Takes calls that are detached from the start."""
         # Call ids are numbered within an epoch, which is one start of the daemon.
@@ -148,17 +147,17 @@ class Router:
         self._closed: str | None = None
 
     def __repr__(self) -> str:
-        return f"<Router calls={len(self._execution)} {self.permits!r}>"
+        return f"<Router calls={len(self._unanswered)} {self.permits!r}>"
 
     @property
     def accepted(self) -> int:
         """Calls whose answer is not sent yet."""
-        return len(self._execution)
+        return len(self._unanswered)
 
     @property
     def waiting(self) -> int:
         """Calls that wait for a run permit; child calls do not count."""
-        return max(0, self._execution.permit_users - self.permits.in_use + self._execution.permits_of_children)
+        return max(0, self._unanswered.permit_users - self.permits.in_use + self._unanswered.permits_of_children)
 
     @property
     def held_bytes(self) -> int:
@@ -168,7 +167,7 @@ class Router:
     @property
     def calls(self) -> Iterable[RunningCall]:
         """The accepted calls without an answer: first those of clients, the oldest first, then child calls."""
-        return self._execution.calls
+        return self._unanswered.all
 
     @property
     def accepting(self) -> bool:
@@ -272,7 +271,7 @@ class Router:
 
     def running_call(self, session: Session, request_id: RequestId) -> RunningCall | None:
         """A session's unanswered call with this request id."""
-        return self._execution.find_call(session, request_key(request_id))
+        return self._unanswered.find(session, request_key(request_id))
 
     def result_of(self, session: Session, request_id: RequestId) -> ToolResult | None:
         """The cached result of a session's finished call."""
@@ -290,7 +289,7 @@ class Router:
 
     def cancel(self, session: Session, key: str) -> bool:
         """End a session's running call at its caller's request. Returns False if no such call is running."""
-        call = self._execution.find_call(session, key)
+        call = self._unanswered.find(session, key)
         if call is None:
             return False
         self._execution.end(call, EndReason.CALLER)
@@ -320,20 +319,20 @@ class Router:
         superseded = self.sessions.hold(session, port)
         now = self._clock()
         missed = list(session.calls.retained(now))
-        calls = self._execution.calls_of(session)
+        calls = self._unanswered.of_session(session)
         for call in calls:
             call.port = port
             if now - call.last_progress_at > self.limits.progress_window_s:
                 call.last_progress = None
         if calls:
-            self._send_heartbeat(port, calls, now)
+            self.heartbeats.send(port, calls, now)
             self.questions.ask_again(calls)
         return superseded, missed
 
     def disconnect(self, session: Session, port: CallPort) -> None:
         """Release the session of a closed connection and end the calls that must not outlive it, unless another
         connection took the session over."""
-        calls = self._execution.calls_of(session)
+        calls = self._unanswered.of_session(session)
         if not self.sessions.release(session, port):
             return
         for call in calls:
@@ -359,26 +358,14 @@ class Router:
         """Stop accepting calls, let running ones finish for ``grace_s`` seconds, then end and answer the rest."""
         self._closed = reason
         self._execution.detached.suspend()
-        await self._execution.wait_idle(grace_s)
+        await self._unanswered.wait_idle(grace_s)
         for call in self.calls:
             self._execution.end(call, EndReason.SHUTDOWN)
-        await self._execution.wait_idle(STUCK_S / 2)
+        await self._unanswered.wait_idle(STUCK_S / 2)
         for call in self.calls:
             self._execution.force_answer(call)
-        await self._execution.wait_idle(STUCK_S / 2)
+        await self._unanswered.wait_idle(STUCK_S / 2)
         await self.sessions.persist_results()
-
-    async def send_heartbeats(self) -> None:
-        """While the daemon runs: send heartbeats for long calls, and answer for tools that hang."""
-        while True:
-            interval = self.limits.progress_interval_s
-            tick = min(1.0, interval / 4)
-            await asyncio.sleep(tick)
-            now = self._clock()
-            for port, calls in self._execution.calls_by_port().items():
-                if any(now - call.last_sent_at >= interval - tick for call in calls):
-                    self._send_heartbeat(port, calls, now)
-            self._execution.answer_stuck_calls()
 
     # --- internals ---------------------------------------------------------------------------------------------------
 
@@ -401,8 +388,8 @@ class Router:
             closed=self._closed,
             permit_free=permit_free,
             waiting=waiting,
-            own_waiting=self._execution.waiting_of(principal) if counts else 0,
-            orchestrations=self._execution.orchestrations_of(session) if tool.orchestration else 0,
+            own_waiting=self._unanswered.waiting_of(principal) if counts else 0,
+            orchestrations=self._unanswered.orchestrations_of(session) if tool.orchestration else 0,
             exceeded=self.requests.exceeded(session, size) if size > UNCOUNTED_BYTES else None,
         )
         if refusal is None and self._quotas.active and self._quotas.shared is None:
@@ -413,11 +400,3 @@ class Router:
 
     def _next_id(self) -> str:
         return f"{self._epoch}-{next(self._ids):x}"
-
-    def _send_heartbeat(self, port: CallPort, calls: Sequence[RunningCall], now: float) -> None:
-        try:
-            port.heartbeat(calls, now)
-        except Exception:  # noqa: BLE001 - a broken port must not stop the heartbeats of the others
-            _log.exception("heartbeat failed")
-        for call in calls:
-            call.last_sent_at = now

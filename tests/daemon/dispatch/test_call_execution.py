@@ -109,7 +109,7 @@ async def test_a_tool_that_swallows_its_cancellation_is_answered_for(
         return "too late"
 
     harness = make_harness([make_tool("stubborn", stubborn)], progress_interval_s=0.2)
-    heartbeats = asyncio.create_task(harness.router.send_heartbeats())
+    heartbeats = asyncio.create_task(harness.router.heartbeats.run())
     running = harness.submit(harness.session(), 1, "stubborn")
     await harness.until(lambda: running.entered)
     result = await harness.expire(running)

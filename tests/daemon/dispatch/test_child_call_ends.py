@@ -102,7 +102,7 @@ async def test_a_child_that_does_not_return_is_answered_for(
     tools = [make_orchestration(calling("stuck")), make_tool("stuck", stuck)]
     harness = make_harness(tools, progress_interval_s=0.2)
     session = harness.session()
-    heartbeats = asyncio.create_task(harness.router.send_heartbeats())
+    heartbeats = asyncio.create_task(harness.router.heartbeats.run())
     harness.submit(session, 1, "compose")
     await harness.until(lambda: session.permits.in_use)
     harness.router.cancel(session, "n1")

@@ -13,7 +13,7 @@ async def test_long_calls_send_heartbeats(make_harness: Any, make_tool: Any) -> 
     harness = make_harness([make_tool("hang", hang)], max_running=1, progress_interval_s=0.04)
     session = harness.session()
     calls = [harness.submit(session, number, "hang") for number in range(2)]
-    heartbeats = asyncio.create_task(harness.router.send_heartbeats())
+    heartbeats = asyncio.create_task(harness.router.heartbeats.run())
     while harness.port.heartbeats < 3:
         await asyncio.sleep(0.001)
     heartbeats.cancel()
