@@ -16,19 +16,18 @@ from .notification_queue import NotificationQueue
 
 
 class FollowedResources:
-    """The resources and prompts of one connection, from its first need of them on."""
+    """The resources and prompts of one connection."""
+
+    __slots__ = ("_follower", "_host", "_queue", "_view")
 
     def __init__(
         self, host: ResourceHost, principal: Principal, view: Callable[[], ToolsetView], wake: Callable[[], None]
     ) -> None:
         """``wake`` is called when there is a notification; it must not block."""
         self._host = host
-        self._principal = principal
         self._view = view
-        self._wake = wake
-        # Made with the first need, as few connections have one.
-        self._follower: Follower | None = None
-        self._queue: NotificationQueue | None = None
+        self._queue = NotificationQueue(wake)
+        self._follower = Follower(principal, view, self._queue.add)
 
     def __repr__(self) -> str:
         return f"<FollowedResources {self._follower!r}>"
@@ -36,12 +35,11 @@ class FollowedResources:
     def begin(self) -> None:
         """Gets notifications. If too many clients do, this one can still call the methods."""
         with suppress(OverCapacityError):
-            self._host.followers.add(self._required())
+            self._host.followers.add(self._follower)
 
     def close(self) -> None:
         """Ends all that it follows."""
-        if self._follower is not None:
-            self._host.followers.remove(self._follower)
+        self._host.followers.remove(self._follower)
 
     def submit(
         self, router: Router, session: Session, request: ToolCall, port: CallPort
@@ -51,18 +49,12 @@ class FollowedResources:
         if request.name in {*CATALOG_METHODS, *FOLLOWING_METHODS}:
             methods, followers = self._host.methods, self._host.followers
             try:
-                tool = methods.method_tool(request.name, request.arguments, self._view(), followers, self._required())
+                tool = methods.method_tool(request.name, request.arguments, self._view(), followers, self._follower)
             except CallError as error:
                 return router.refuse(session, request, error, time.monotonic())
         return router.submit(session, request, port, tool=tool)
 
     def take(self) -> Notification | None:
         """The next notification to send, if there is one."""
-        pending = None if self._queue is None else self._queue.take()
+        pending = self._queue.take()
         return None if pending is None else Notification(pending[0], dict(pending[1]))
-
-    def _required(self) -> Follower:
-        if self._follower is None:
-            self._queue = NotificationQueue(self._wake)
-            self._follower = Follower(self._principal, self._view, self._queue.add)
-        return self._follower

@@ -4,27 +4,35 @@ received data in small pieces: short texts itself (``leading_texts``), all other
 
 import asyncio
 import codecs
+import logging
 import time
-from collections import deque
 from collections.abc import Generator
+from http import HTTPStatus
 from typing import Any, Final, cast
 
 import structlog
 from websockets.asyncio.messages import MAX_FRAGMENTS
 from websockets.asyncio.server import ServerConnection
-from websockets.exceptions import SecurityError
+from websockets.datastructures import Headers
+from websockets.exceptions import ConnectionClosed, SecurityError
 from websockets.frames import DATA_OPCODES, CloseCode, Frame, Opcode
+from websockets.http11 import Request, Response
 from websockets.protocol import OPEN, Event
 from websockets.server import ServerProtocol
 from websockets.streams import StreamReader
 
-from ...serving import ConnectionSlots
+from ...serving import SLOW_READER_BYTES, ConnectionSlots
 from ..off_loop import off_loop
 from .large_frames import LARGE_BYTES, LargeFrames
 from .websocket_frames import leading_texts, text_header
 from .websocket_transport import WebSocketTransport
 
 _log = structlog.get_logger("toold.websocket")
+
+# What a connection has after its handshake instead of the values of its own.
+_REQUEST: Final = Request("", Headers())
+_RESPONSE: Final = Response(HTTPStatus.SWITCHING_PROTOCOLS, "", Headers())
+_library_log: Final = logging.getLogger("websockets.server")
 
 _PIECE_BYTES: Final = 4 * 1024
 """Data is parsed in pieces of this size: up to 683 frames, which take some 5 ms. Pieces of a long frame are longer."""
@@ -49,6 +57,14 @@ class PeerConnection(ServerConnection):
 
     The first message has at most ``MAX_HELLO_BYTES``; nothing after it is read until ``read_on``.
     """
+
+    # With these in slots, the attributes of the library are few enough for the compact form of an instance's dict.
+    __slots__ = (
+        *("_arrival", "_displaced", "_expected", "_fragments", "_fragments_binary", "_full", "_gathered"),
+        *("_gathered_bytes", "_greeted", "_has_large_frame", "_large_frames", "_max_frame_bytes", "_messages"),
+        *("_parsing_scheduled", "_pinged_at", "_principal", "_received", "_received_at", "_register", "_slots"),
+        *("_stalled_at", "_stalled_bytes", "_turn", "_unparsed", "_waiting_texts"),
+    )
 
     transport: WebSocketTransport  # type: ignore[assignment]
 
@@ -76,7 +92,7 @@ class PeerConnection(ServerConnection):
         # When the reader that is behind last read something; None while it is not behind.
         self._stalled_at: float | None = None
         self._stalled_bytes = 0
-        self._received_at = time.monotonic()
+        self._received_at = self._pinged_at = time.monotonic()
         self._unparsed = b""
         self._parsing_scheduled = False
         # The size of the part of a frame that the parser waits for; 0 between frames.
@@ -87,11 +103,14 @@ class PeerConnection(ServerConnection):
         self.protocol.reader.read_exact = self._read_exact  # type: ignore[method-assign, assignment]
         # The first message is the library's, and so is everything before it. The messages after it are kept here.
         self._greeted = False
-        self._messages: deque[bytes] = deque()
+        self._messages: list[bytes] = []
         self._full = False
         # The parts of a fragmented message so far.
         self._fragments: list[bytes | bytearray | memoryview] = []
         self._fragments_binary = False
+        # The texts that wait for their turn to be sent.
+        self._waiting_texts = 0
+        self._turn: asyncio.Lock | None = None
         # ``receive`` waits for a message, or for the end of the connection.
         self._arrival: asyncio.Future[None] | None = None
 
@@ -100,9 +119,21 @@ class PeerConnection(ServerConnection):
         return self._slots.authenticate(self)
 
     def read_on(self, principal: str) -> None:
-        """Reads the messages after the first one."""
+        """Reads the messages after the first one. Releases what only the handshake and the first message needed."""
         self._principal = principal
+        self.request, self.response = _REQUEST, _RESPONSE
+        self.protocol.logger = self.logger = _library_log
+        del self.request_rcvd
+        self.drain_waiters = []  # type: ignore[assignment] # an empty deque has 0.6 KiB
+        self.recv_messages.frames.queue = ()  # type: ignore[assignment] # as above; no further frame is added
         self.transport.release_reading()
+
+    def ping_if_due(self, interval_s: float, now: float) -> None:
+        """Sends a ping if the last one was sent ``interval_s`` ago, unless the reader is behind."""
+        if now - self._pinged_at >= interval_s and self.protocol.state is OPEN and not self.paused:
+            self._pinged_at = now
+            self.protocol.send_ping(b"")
+            self.send_data()
 
     def frame_handled(self) -> None:
         """A large message has been handled: the next one may be received."""
@@ -151,7 +182,7 @@ class PeerConnection(ServerConnection):
                 await self.recv()  # raises ConnectionClosed
             self._arrival = self.loop.create_future()
             await self._arrival
-        data = messages.popleft()
+        data = messages.pop(0)
         if self._full and len(messages) <= _QUEUED_MESSAGES // 4:
             self._full = False
             self.transport.resume_reading()
@@ -166,19 +197,30 @@ class PeerConnection(ServerConnection):
                 await self.recv()  # raises ConnectionClosed
         return data
 
-    def write_text(self, payload: bytes) -> None:
-        """Sends a text without waiting, even if the reader is behind. Does nothing if the connection is closing."""
+    def send_at_once(self, payload: bytes) -> bool:
+        """Sends a text if that needs no wait: the reader is not behind, and no other text waits. A connection that is
+        closing drops it.
+        """
+        if self._waiting_texts or self.transport.get_write_buffer_size() + len(payload) > SLOW_READER_BYTES:
+            return False
         if self.protocol.state is OPEN:
             self.transport.write(text_header(len(payload)) + payload)
+        return True
 
-    async def send_text(self, payload: bytes) -> None:
-        """Sends a text, and waits while the reader is behind.
-
-        Raises:
-            ConnectionClosed: the connection has ended.
+    async def send_in_turn(self, payload: bytes) -> None:
+        """Sends a text after those that wait, and waits while the reader is behind, so that the buffer holds at most
+        one large text. A connection that is closing drops it.
         """
-        async with self.send_context():
-            self.protocol.writes += (text_header(len(payload)), payload)  # as `send` does, without copying the text
+        if self._turn is None:
+            self._turn = asyncio.Lock()
+        self._waiting_texts += 1
+        try:
+            async with self._turn, self.send_context():
+                self.protocol.writes += (text_header(len(payload)), payload)  # as `send` does, without copying the text
+        except ConnectionClosed:
+            pass
+        finally:
+            self._waiting_texts -= 1
 
     def process_event(self, event: Event) -> None:
         if not isinstance(event, Frame) or event.opcode not in DATA_OPCODES:

@@ -8,7 +8,6 @@ from uuid import uuid4
 
 import structlog
 from websockets.asyncio.server import ServerConnection
-from websockets.exceptions import ConnectionClosed
 
 from ...protocol.authorization import Authorization
 from ...protocol.error_codes import CallError, ProtocolError
@@ -59,7 +58,6 @@ from ...protocol.tool_call import (
     ToolCall,
     ToolResult,
 )
-from ...serving import SLOW_READER_BYTES
 from ...tools import ToolsetView, is_long
 from ..dispatch import (
     UNCOUNTED_BYTES,
@@ -89,6 +87,12 @@ _TURN_KIB: Final = 16
 class WebSocketConnection:
     """A connection after its hello; the ``CallPort`` of all its calls."""
 
+    __slots__ = (
+        *("__weakref__", "_acks", "_health", "_hello", "_host", "_lapsed", "_may_answer", "_on_lapse"),
+        *("_redelivery", "_reports", "_resources", "_router", "_session", "_socket", "_stopped_reading"),
+        *("_tools_changed", "_tools_rev"),
+    )
+
     def __init__(
         self,
         socket: PeerConnection,
@@ -98,12 +102,14 @@ class WebSocketConnection:
         health: Callable[[Principal], dict[str, Any]],
         resources: ResourceHost,
         may_answer: Callable[[], bool] | None = None,
+        on_lapse: Callable[["WebSocketConnection"], None] = lambda _: None,
     ) -> None:
         """``may_answer``: in a cluster, whether this node may still take and send frames on sessions that another node
-        could resume."""
+        could resume. ``on_lapse`` is called when it no longer may: the connection takes and sends nothing from then on,
+        and is to be closed."""
         self._may_answer = may_answer if session.resumable else None
-        self.lapsed = asyncio.Event()
-        """Set when it no longer may: the connection takes and sends nothing from then on, and is to be closed."""
+        self._on_lapse = on_lapse
+        self._lapsed = False
         self._socket = socket
         self._hello = hello
         self._acks = "ack" in hello.features
@@ -113,33 +119,33 @@ class WebSocketConnection:
         # Made with the first report, as many connections have none.
         self._reports: PendingReports | None = None
         # The listing that the client was last notified of, and whether another notification is due.
-        self._tools_rev = self._tools.rev
+        self._tools_rev = self._view().rev
         self._tools_changed = False
-        self._resources = FollowedResources(resources, session.principal, lambda: self._tools, self._wake_reports)
+        self._host = resources
+        # Made with the first need, as few connections have one.
+        self._resources: FollowedResources | None = None
         # Redelivers unacknowledged answers.
         self._redelivery: asyncio.Task[None] | None = None
         self._stopped_reading = False
-        # Frames wait here for their turn, so that the socket's buffer holds at most one large frame.
-        self._turn = asyncio.Lock()
-        self._queued = 0
 
     def __repr__(self) -> str:
         return f"<WebSocketConnection {self._session.label}>"
 
-    async def serve(self, ack: HelloAck, missed: list[PendingResult]) -> None:
-        """Sends the ``ack`` and the ``missed`` answers, and reads frames until the connection ends; then its calls
-        continue or are cancelled as requested. Empties ``missed``, so that sent answers are held by the cache only.
+    def begin(self, ack: HelloAck, missed: list[PendingResult]) -> None:
+        """Sends the ``ack``, before all other frames, and then the ``missed`` answers. ``serve`` must follow."""
+        if "resources" in self._hello.features:
+            self._needed_resources().begin()
+        self._socket.send_at_once(encode(ack))
+        if missed:
+            self._redelivery = asyncio.create_task(self._redeliver(missed))
+
+    async def serve(self) -> None:
+        """Reads frames until the connection ends; then its calls continue or are cancelled as requested.
 
         Raises:
             ConnectionClosed: always, when the connection ends.
         """
-        if "resources" in self._hello.features:
-            self._resources.begin()
         try:
-            # Nothing is awaited before this send, so the ack precedes all other frames.
-            await self._socket.send(encode(ack), text=True)
-            if missed:
-                self._redelivery = asyncio.create_task(self._redeliver(missed))
             receive = self._socket.receive
             turn = _TURN_KIB
             while True:
@@ -161,8 +167,8 @@ class WebSocketConnection:
                     self._socket.frame_handled()
         finally:
             self._router.disconnect(self._session, self)
-            self._resources.close()
-            missed.clear()
+            if self._resources is not None:
+                self._resources.close()
             if self._reports is not None:
                 self._reports.close()
             if self._redelivery is not None:
@@ -187,12 +193,12 @@ class WebSocketConnection:
 
     def lapse(self) -> bool:
         """Takes and sends nothing from now on if this node may not answer for the session. Returns whether so."""
-        if self.lapsed.is_set():
+        if self._lapsed:
             return True
         if self._may_answer is None or self._may_answer():
             return False
-        self.stop_reading()
-        self.lapsed.set()
+        self._lapsed = True
+        self._on_lapse(self)
         return True
 
     async def going_away(self, deadline_ms: float) -> None:
@@ -203,12 +209,11 @@ class WebSocketConnection:
     def tools_changed(self) -> None:
         """Notifies the client, if it has the feature ``tools_changed``, when its tool listing changed. Never blocks; a
         slow reader gets only the last of several changes."""
-        if "tools_changed" in self._hello.features and self._tools.rev != self._tools_rev:
+        if "tools_changed" in self._hello.features and self._view().rev != self._tools_rev:
             self._tools_changed = True
             self._wake_reports()
 
-    @property
-    def _tools(self) -> ToolsetView:
+    def _view(self) -> ToolsetView:
         return self._router.catalog.view(self._session.toolset)
 
     # --- frames in ---------------------------------------------------------------------------------------------------
@@ -228,7 +233,7 @@ class WebSocketConnection:
                 self._router.acknowledge(self._session, frame.request_ids)
             case ListTools():
                 self._router.on_listing()
-                tools = self._tools
+                tools = self._view()
                 await self._send(ListToolsRes(tools.infos, tools.rev, *both_ids(frame)))
             case Ping():
                 await self._send(Pong(*both_ids(frame)))
@@ -244,7 +249,7 @@ class WebSocketConnection:
             await self._refuse(request)
             return
         if "/" in request.name:  # a method about resources and prompts
-            outcome = self._resources.submit(self._router, self._session, request, self)
+            outcome = self._needed_resources().submit(self._router, self._session, request, self)
         else:
             ready: ToolCall | PreparedCall = request
             if size > LONG_BYTES:
@@ -300,7 +305,7 @@ class WebSocketConnection:
     def deliver(self, running: RunningCall, answer: bytes) -> Awaitable[None] | None:
         if self._reports is not None and self._reports.end(running):
             return self._deliver_after_chunks(self._reports, running, answer)
-        return None if self._is_sent_at_once(answer) else self._send_in_turn(answer)
+        return None if self._is_sent_at_once(answer) else self._socket.send_in_turn(answer)
 
     async def _deliver_after_chunks(self, reports: PendingReports, running: RunningCall, answer: bytes) -> None:
         await reports.send_chunks(running)
@@ -343,23 +348,31 @@ class WebSocketConnection:
     def _wake_reports(self) -> None:
         self._needed_reports().wake()
 
+    def _needed_resources(self) -> FollowedResources:
+        if self._resources is None:
+            self._resources = FollowedResources(self._host, self._session.principal, self._view, self._wake_reports)
+        return self._resources
+
     def _take_notice(self) -> ToolsChanged | Notification | None:
         """The next notification that belongs to no call."""
         if self._tools_changed:
-            self._tools_rev, self._tools_changed = self._tools.rev, False
+            self._tools_rev, self._tools_changed = self._view().rev, False
             return ToolsChanged(self._tools_rev)
-        return self._resources.take()
+        return None if self._resources is None else self._resources.take()
 
     async def _redeliver(self, missed: list[PendingResult]) -> None:
         """Sends stored answers, oldest first, one after the other."""
         missed.reverse()
-        while missed:
-            pending = missed.pop()
-            request_id = request_id_of(pending.key)
-            # Any other status means that the client has acknowledged it in the meantime.
-            if self._router.status_of(self._session, request_id) in {"done", "interrupted"}:
-                size = self._router.result_bytes(self._session, request_id)
-                await self._send_stored(request_id, pending.echo_id, replayed(pending.result), size)
+        try:
+            while missed:
+                pending = missed.pop()
+                request_id = request_id_of(pending.key)
+                # Any other status means that the client has acknowledged it in the meantime.
+                if self._router.status_of(self._session, request_id) in {"done", "interrupted"}:
+                    size = self._router.result_bytes(self._session, request_id)
+                    await self._send_stored(request_id, pending.echo_id, replayed(pending.result), size)
+        finally:
+            missed.clear()  # a task that was cancelled keeps its frame
 
     async def _send_stored(self, request_id: RequestId, echo_id: bool, result: ToolResult, size: int) -> None:
         """Sends a stored result of ``size`` bytes, once unread answers leave room for it."""
@@ -384,27 +397,13 @@ class WebSocketConnection:
 
     async def _send_bytes(self, data: bytes) -> None:
         if not self._is_sent_at_once(data):
-            await self._send_in_turn(data)
+            await self._socket.send_in_turn(data)
 
     def _is_sent_at_once(self, data: bytes) -> bool:
         """Sends a frame if that needs no wait."""
         if self._may_answer is not None and self.lapse():
             return True  # the answer stays stored, and the client gets it when it resumes the session
-        socket = self._socket
-        if self._queued or socket.transport.get_write_buffer_size() + len(data) > SLOW_READER_BYTES:
-            return False
-        socket.write_text(data)
-        return True
-
-    async def _send_in_turn(self, data: bytes) -> None:
-        self._queued += 1
-        try:
-            async with self._turn:
-                await self._socket.send_text(data)
-        except ConnectionClosed:
-            pass  # `serve` handles the end of the connection
-        finally:
-            self._queued -= 1
+        return self._socket.send_at_once(data)
 
 
 async def _decoded(data: bytes) -> ClientFrame | FrameRefusal:

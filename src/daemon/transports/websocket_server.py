@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
-from socket import socket as Socket  # noqa: N812 - `socket` is a connection here
+from socket import socket
 from typing import Any, Final, cast
 from uuid import uuid4
 from weakref import WeakSet
@@ -124,7 +124,7 @@ class WebSocketServer:
         self._listeners = [await self._serve_on(each) for each in listening]
         self._in_background(self._watch_peers())
 
-    async def _serve_on(self, listening: Socket) -> Server:
+    async def _serve_on(self, listening: socket) -> Server:
         options = self._options
         return await serve(
             self._handle,
@@ -148,8 +148,8 @@ class WebSocketServer:
             max_size=min(MAX_HELLO_BYTES, options.max_frame_bytes),  # a ``PeerConnection`` raises it after the hello
             open_timeout=options.hello_timeout_s,
             ssl_handshake_timeout=options.hello_timeout_s if options.tls else None,
-            ping_interval=options.ping_interval_s,
-            ping_timeout=None,  # ``_watch_peers`` replaces it
+            ping_interval=None,  # ``_watch_peers`` replaces it, without a task per connection
+            ping_timeout=None,
             close_timeout=_CLOSE_TIMEOUT_S,
             server_header=f"toold/{self._server.version}",
         )
@@ -202,17 +202,18 @@ class WebSocketServer:
         task.add_done_callback(log_task_failure)
 
     async def _watch_peers(self) -> None:
-        """Closes the connections of peers that are gone, and of readers that stay behind.
+        """Sends pings, and closes the connections of peers that are gone, and of readers that stay behind.
 
-        The library would close a connection if no pong arrived in time. But a pong follows everything sent before its
-        ping: a large answer on a slow line would be interrupted, redelivered and interrupted again.
+        The library would need a task per connection, and would close a connection if no pong arrived in time. But a
+        pong follows everything sent before its ping: a large answer on a slow line would be interrupted, redelivered
+        and interrupted again.
         """
-        timeout_s = self._options.ping_timeout_s
-        heartbeat = self._options.ping_interval_s + timeout_s
+        interval_s, timeout_s = self._options.ping_interval_s, self._options.ping_timeout_s
+        heartbeat, tick_s = interval_s + timeout_s, min(1.0, interval_s / 4, timeout_s / 4)
         dropped: WeakSet[PeerConnection] = WeakSet()
         displaced = 0
         while True:
-            await asyncio.sleep(min(1.0, timeout_s / 4))
+            await asyncio.sleep(tick_s)
             now = time.monotonic()
             if self._slots.displaced > displaced:
                 _log.warning("silent connections displaced by newcomers", connections=self._slots.displaced - displaced)
@@ -231,21 +232,14 @@ class WebSocketServer:
                 elif peer.silent_for(now) > patience:
                     drop = _drop(peer, CLOSE_NO_PONG, f"no data and no pong for {patience:g} s")
                 else:
+                    peer.ping_if_due(interval_s - tick_s, now)  # the next tick would be too late
                     continue
                 dropped.add(peer)
                 self._in_background(drop)
 
-    def _drop_when_lapsed(self, connection: WebSocketConnection) -> asyncio.Task[None] | None:
-        """Closes a connection once this node may no longer answer for its session."""
-        if self._relay is None or not connection.resumable:
-            return None
-
-        async def drop() -> None:
-            await connection.lapsed.wait()
-            reason = "this node has lost contact with the database; reconnect"
-            await _drop(connection.stop_reading(), CLOSE_RESTART, reason)
-
-        return asyncio.create_task(drop())
+    def _drop_lapsed(self, connection: WebSocketConnection) -> None:
+        reason = "this node has lost contact with the database; reconnect"
+        self._in_background(_drop(connection.stop_reading(), CLOSE_RESTART, reason))
 
     def close_lapsed(self) -> None:
         """Closes the connections for whose sessions this node may no longer answer, with 1012."""
@@ -257,48 +251,70 @@ class WebSocketServer:
             return connection.respond(HTTPStatus.SERVICE_UNAVAILABLE, "The daemon is shutting down; reconnect later.\n")
         return None
 
-    async def _handle(self, socket: ServerConnection) -> None:
-        with suppress(ConnectionClosed):  # the peer disconnected; its calls are settled
-            await self._serve(cast("PeerConnection", socket))
+    async def _handle(self, connection: ServerConnection) -> None:
+        peer = cast("PeerConnection", connection)
+        accepted: WebSocketConnection | RelayedSession | None = None
+        try:
+            accepted = await self._accept(peer)
+            if isinstance(accepted, RelayedSession):
+                await accepted.pump(peer)
+            elif accepted is not None:
+                await accepted.serve()
+        except ConnectionClosed:
+            pass  # the peer disconnected; its calls are settled
+        finally:
+            if isinstance(accepted, WebSocketConnection):
+                self._connections.discard(accepted)
+                _log.info("disconnected", code=peer.close_code, reason=peer.close_reason or None)
 
-    async def _serve(self, socket: PeerConnection) -> None:
+    async def _accept(self, peer: PeerConnection) -> WebSocketConnection | RelayedSession | None:
+        """Takes the hello of a new connection. Returns what serves the connection, which has begun; None if it is
+        refused.
+
+        Raises:
+            ConnectionClosed: the peer has disconnected.
+        """
         full = f"all {self._slots.limits.authenticated} connections of the daemon are in use"
         if self._slots.full:
-            await socket.close(CLOSE_LIMIT, full)
-            return
-        hello, data = await self._hello(socket)
+            await peer.close(CLOSE_LIMIT, full)
+            return None
+        hello, data = await self._hello(peer)
         if isinstance(hello, HelloRefused):
-            await _refuse(socket, hello)
-            return
-        if not socket.admit():
-            socket.reject()
-            await socket.close(CLOSE_LIMIT, full)
-            return
+            await _refuse(peer, hello)
+            return None
+        if not peer.admit():
+            peer.reject()
+            await peer.close(CLOSE_LIMIT, full)
+            return None
         try:
-            opened = await self._open(socket, hello, data)
+            opened = await self._open(peer, hello, data)
             if not self._router.accepting and not isinstance(opened, RelayedSession):
                 raise ServiceUnavailableError("The daemon is shutting down; reconnect later.", executed="no")
         except CallError as error:
-            await _refuse(socket, HelloRefused(CLOSE_RESTART, error.to_tool_error()))
-            return
+            await _refuse(peer, HelloRefused(CLOSE_RESTART, error.to_tool_error()))
+            return None
         if isinstance(opened, HelloRefused):
-            await _refuse(socket, opened)
-            return
+            await _refuse(peer, opened)
+            return None
+        peer.read_on(hello.principal.name)
         if isinstance(opened, RelayedSession):
-            socket.read_on(hello.principal.name)
             _log.info("connection relayed", principal=hello.principal.name, node=opened.holder.name)
-            await opened.pump(socket)
-            return
+            return opened
+        return self._begin(peer, hello, opened)
+
+    def _begin(self, peer: PeerConnection, hello: HelloAccepted, opened: OpenedSession) -> WebSocketConnection:
+        """Gives the session to the connection."""
         session = opened.session
         bind_session(session.label)
         connection = WebSocketConnection(
-            socket,
+            peer,
             hello,
             session,
             self._router,
             self._health,
             self._resources,
             None if self._relay is None else self._relay.may_answer,
+            self._drop_lapsed,
         )
         superseded, missed = self._router.connect(session, connection)
         if isinstance(superseded, WebSocketConnection):
@@ -306,7 +322,6 @@ class WebSocketServer:
                 _drop(superseded.stop_reading(), CLOSE_SUPERSEDED, "the session was resumed on another connection")
             )
         self._connections.add(connection)
-        socket.read_on(session.principal.name)
         _log.info(
             "connected",
             session_id=session.id,
@@ -314,17 +329,11 @@ class WebSocketServer:
             client=session.client.name,
             resumed=opened.resumed,
         )
-        lapse = self._drop_when_lapsed(connection)
-        try:
-            await connection.serve(self._ack(hello, opened), missed)
-        finally:
-            if lapse is not None:
-                lapse.cancel()
-            self._connections.discard(connection)
-            _log.info("disconnected", code=socket.close_code, reason=socket.close_reason or None)
+        connection.begin(self._ack(hello, opened), missed)
+        return connection
 
     async def _open(
-        self, socket: PeerConnection, hello: HelloAccepted, data: str | bytes
+        self, peer: PeerConnection, hello: HelloAccepted, data: str | bytes
     ) -> OpenedSession | HelloRefused | RelayedSession:
         """Opens or resumes the session of a hello, here or at the node that holds it.
 
@@ -333,21 +342,21 @@ class WebSocketServer:
         """
         if self._relay is None or not hello.resumable:
             return await open_or_resume(self._router, hello)
-        return await self._relay.open_or_relay(partial(open_or_resume, self._router, hello), data, socket.request)
+        return await self._relay.open_or_relay(partial(open_or_resume, self._router, hello), data, peer.request)
 
-    async def _hello(self, socket: ServerConnection) -> tuple[HelloAccepted | HelloRefused, str | bytes]:
+    async def _hello(self, peer: ServerConnection) -> tuple[HelloAccepted | HelloRefused, str | bytes]:
         try:
             async with asyncio.timeout(self._options.hello_timeout_s):
-                data = await socket.recv()
+                data = await peer.recv()
         except TimeoutError:
             return hello_timed_out(self._options.hello_timeout_s), b""
-        return await self._validated(socket, data), data
+        return await self._validated(peer, data), data
 
-    async def _validated(self, socket: ServerConnection, data: str | bytes) -> HelloAccepted | HelloRefused:
+    async def _validated(self, peer: ServerConnection, data: str | bytes) -> HelloAccepted | HelloRefused:
         hello = parse_hello(data)
         if isinstance(hello, HelloRefused):
             return hello
-        users = [] if socket.request is None else socket.request.headers.get_all(USER_HEADER)
+        users = [] if peer.request is None else peer.request.headers.get_all(USER_HEADER)
         access = on_behalf(await self._authenticate(token_of(hello)), ", ".join(users) if users else None)
         return validate_hello(hello, access, make_label=_make_label, toolsets=self._router.catalog.names)
 
@@ -366,15 +375,15 @@ def _make_label() -> str:
     return f"session-{uuid4().hex[:12]}"
 
 
-async def _refuse(socket: PeerConnection, refused: HelloRefused) -> None:
+async def _refuse(peer: PeerConnection, refused: HelloRefused) -> None:
     """Sends the reason of a rejected hello and closes the connection."""
-    socket.reject()
+    peer.reject()
     _log.info("hello refused", code=refused.error.code, close=refused.close_code, reason=refused.error.message)
     with suppress(TimeoutError):  # a peer that does not read does not delay the close
         async with asyncio.timeout(_CLOSE_TIMEOUT_S):
-            await socket.send(encode(HelloAck(False, error=refused.error)), text=True)
-            await socket.close(refused.close_code, refused.error.code)
-    socket.transport.abort()
+            await peer.send(encode(HelloAck(False, error=refused.error)), text=True)
+            await peer.close(refused.close_code, refused.error.code)
+    peer.transport.abort()
 
 
 async def _drop(peer: ServerConnection, code: int, reason: str) -> None:

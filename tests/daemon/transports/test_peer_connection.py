@@ -3,7 +3,7 @@
 import asyncio
 from typing import cast
 
-from toold.daemon.transports.peer_connection import WebSocketTransport
+from toold.daemon.transports.websocket_transport import WebSocketTransport
 
 PONG = b"\x8a\x00"
 
