@@ -175,16 +175,36 @@ class RunPermit:
         self.session_id = session_id
         self.held = False
 
-    async def __aenter__(self) -> Self:
+    def enter_at_once(self) -> bool:
+        """Take both permits if they are free. If it returns True, ``leave`` must follow: this is ``async with``
+        without its coroutines.
+        """
+        if not self._session._try_acquire(self.principal):
+            return False
+        if not self._daemon._try_acquire(self.principal):
+            self._session._release(self.principal)
+            return False
+        self.held = self._entered = True
+        return True
+
+    async def enter(self) -> None:
+        """Wait for both permits. Unless it raises, ``leave`` must follow."""
         await self._acquire()
         self._entered = True
+
+    def leave(self) -> None:
+        """Release what is held."""
+        self._entered = False
+        self._release_both()
+
+    async def __aenter__(self) -> Self:
+        await self.enter()
         return self
 
     async def __aexit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._entered = False
-        self._release_both()
+        self.leave()
 
     def paused(self) -> "_Pause":
         return _Pause(self)

@@ -207,7 +207,7 @@ class ToolCatalog:
                 it does not exist; ``details.suggestions`` lists similar names in the toolset.
             PermissionDeniedError: it is withheld; the message says why.
         """
-        view = self.view(toolset)
+        view = self._views.get(toolset) or self.view(toolset)
         tool = view.tools.get(name)
         if tool is None and not self.strict_arguments:
             tool = view.tools.get(self.registry.former_names.get(name, ""))

@@ -5,7 +5,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
-from typing import TypeVar, Unpack
+from typing import NamedTuple, TypeVar, Unpack
 
 import msgspec
 
@@ -59,6 +59,7 @@ from .call_lookup import CallLookup
 from .child_calls import ChildCalls
 from .client_questions import ClientQuestions, root_of
 from .context_services import ContextServices, ConversationCaller
+from .detached_calls import DetachedCalls
 from .principal_files import PrincipalFiles
 from .provider_limiter import ProviderLimiter
 from .provider_request import ProviderEmbedding, ProviderRequest
@@ -71,33 +72,33 @@ from .vendor_admission import VendorAdmission
 T = TypeVar("T")
 
 
+class ContextParts(NamedTuple):
+    """What the contexts of all calls share."""
+
+    services: ContextServices
+    children: ChildCalls
+    detached: DetachedCalls
+    lookup: CallLookup
+    questions: ClientQuestions
+
+
 class CallContext:
     """The context of one call. Implements ``tools.LookupContext``."""
 
-    __slots__ = ("_call", "_children", "_lookup", "_questions", "_services")
+    __slots__ = ("_call", "_parts")
 
-    def __init__(
-        self,
-        call: RunningCall,
-        services: ContextServices,
-        children: ChildCalls,
-        lookup: CallLookup,
-        questions: ClientQuestions,
-    ) -> None:
+    def __init__(self, call: RunningCall, parts: ContextParts) -> None:
         self._call = call
-        self._services = services
-        self._children = children
-        self._lookup = lookup
-        self._questions = questions
+        self._parts = parts
 
     @property
     def daemon(self) -> DaemonView:
-        return self._services.daemon
+        return self._parts.services.daemon
 
     @property
     def files(self) -> FileAccess:
         trusted = self.principal == LOCAL  # only users who can read the state directory have its token
-        return self._services.files.for_client(self.client.workspace, trusted=trusted)
+        return self._parts.services.files.for_client(self.client.workspace, trusted=trusted)
 
     @property
     def call_id(self) -> str:
@@ -131,7 +132,7 @@ class CallContext:
         return max(0.0, self._call.deadline - time.monotonic())
 
     def extend_deadline(self, window_s: float) -> None:
-        self._questions.deadlines.extend(self._call, window_s)
+        self._parts.questions.deadlines.extend(self._call, window_s)
 
     def progress(self, message: str, done: float | None = None, total: float | None = None) -> None:
         mask = self._call.mask
@@ -160,7 +161,7 @@ class CallContext:
 
     def conversation(self, continuation_id: str | None) -> AbstractAsyncContextManager[Conversation]:
         call = self._call
-        return self._services.conversations.hold(
+        return self._parts.services.conversations.hold(
             continuation_id,
             ConversationCaller(call.session.principal, call.session.id, call.id),
             call.permit,
@@ -188,10 +189,10 @@ class CallContext:
         limiter, meter = self._limiter(request.model.provider), self._call.meter
         meter.model, meter.model_choice_reason = request.model.id, model_choice_reason
         model = request.model
-        spending = RequestSpending(self._call, self._services, limiter)
+        spending = RequestSpending(self._call, self._parts.services, limiter)
         counted = spending.needs_estimate
         expected = await asyncio.to_thread(completion_cost.expected_usage, request) if counted else None
-        traces = self._services.traces
+        traces = self._parts.services.traces
         trace = None if traces is None else traces.completion(self._call, request, limiter.provider.name)
         sending = ProviderRequest(limiter.provider, request, on_delta, trace)
         with spending.reserved(model, expected) as admission:
@@ -212,10 +213,10 @@ class CallContext:
     async def embed(self, request: EmbeddingRequest, *, model_choice_reason: str | None = None) -> Embeddings:
         limiter, meter = self._limiter(request.model.provider), self._call.meter
         meter.model, meter.model_choice_reason = request.model.id, model_choice_reason
-        spending = RequestSpending(self._call, self._services, limiter)
+        spending = RequestSpending(self._call, self._parts.services, limiter)
         counted = spending.needs_estimate
         expected = await asyncio.to_thread(completion_cost.expected_tokens, request) if counted else None
-        traces = self._services.traces
+        traces = self._parts.services.traces
         trace = None if traces is None else traces.completion(self._call, request, limiter.provider.name)
         sending = ProviderEmbedding(limiter.provider, request, trace)
         with spending.reserved(request.model, expected) as admission:
@@ -239,42 +240,42 @@ class CallContext:
         files = self._limiter(provider).provider.files
         if files is None:
             raise ServiceUnavailableError.content_free(f"The provider {provider} stores no files.", transient=False)
-        return PrincipalFiles(provider, files, self._services.file_owners, self)
+        return PrincipalFiles(provider, files, self._parts.services.file_owners, self)
 
     async def vendor(self, provider: str, operation: VendorOperation[T]) -> T:
         limiter = self._limiter(provider)
-        with RequestSpending(self._call, self._services, limiter).reserved() as admission:
+        with RequestSpending(self._call, self._parts.services, limiter).reserved() as admission:
             return await self._ask(limiter, operation, admission)
 
     def find_tool(self, name: str) -> Tool:
-        return self._children.find_tool(self._call, name)
+        return self._parts.children.find_tool(self._call, name)
 
     @property
     def toolset_view(self) -> ToolsetView:
-        return self._children.toolset_view(self._call)
+        return self._parts.children.toolset_view(self._call)
 
     async def look_up_call(self, call_id: str) -> CallInfo:
-        return await self._lookup.look_up(self.principal, call_id)
+        return await self._parts.lookup.look_up(self.principal, call_id)
 
     async def cancel_call(self, call_id: str) -> bool:
-        return await self._lookup.cancel(self.principal, call_id)
+        return await self._parts.lookup.cancel(self.principal, call_id)
 
     async def decide(self, call_id: str, decisions: Sequence[tuple[str, InputDecision]]) -> list[str]:
-        return await self._lookup.decide(self._call, call_id, decisions)
+        return await self._parts.lookup.decide(self._call, call_id, decisions)
 
     async def read_result(self, handle: str) -> Json:
-        return await self._services.results.read(self.principal, handle)
+        return await self._parts.services.results.read(self.principal, handle)
 
     @property
     def max_answer_bytes(self) -> int:
-        return self._children.max_answer_bytes(self._call)
+        return self._parts.children.max_answer_bytes(self._call)
 
     @property
     def former_client(self) -> bool:
-        return self._call.session.former and not self._children.strict_arguments
+        return self._call.session.former and not self._parts.children.strict_arguments
 
     def accept_former(self, notice: str, *, each_time: bool = False) -> bool:
-        if self._children.strict_arguments:
+        if self._parts.children.strict_arguments:
             return False
         if each_time:
             self._call.session.noticed.discard(notice)
@@ -282,7 +283,7 @@ class CallContext:
         return True
 
     async def user_credential(self, wanted: CredentialField) -> str:
-        credentials = self._services.credentials
+        credentials = self._parts.services.credentials
         value = await credentials.value(self.principal.name, wanted)
         if value is None:
             raise MissingCredentialError(wanted, credentials.page)
@@ -303,15 +304,15 @@ class CallContext:
         self, tool: Tool, arguments: Mapping[str, Json], *, name: str, daily_budget: Mapping[str, float]
     ) -> ToolResult:
         self._track_side_task()
-        return await call_beside(self._children, self._call, tool, arguments, name, daily_budget)
+        return await call_beside(self._parts.children, self._call, tool, arguments, name, daily_budget)
 
     async def ask_client(self, question: ClientQuestion, *, name: str = "") -> dict[str, Json]:
         self._track_side_task()
-        return await self._questions.ask(self._call, question, name)
+        return await self._parts.questions.ask(self._call, question, name)
 
     async def elicit(self, message: str, form: type[FormT], *, name: str = "") -> FormT | None:
         self._track_side_task()
-        answer = await self._questions.ask(self._call, form_question(message, form), name)
+        answer = await self._parts.questions.ask(self._call, form_question(message, form), name)
         return form_answer(answer, form)
 
     def report_response(self, response: ApiResponse) -> None:
@@ -325,11 +326,11 @@ class CallContext:
         self._call.shaping = dict(report)
 
     def _limiter(self, provider: str) -> ProviderLimiter:
-        limiter = self._services.limiters.get(provider)
+        limiter = self._parts.services.limiters.get(provider)
         if limiter is None:
-            missing = self._services.unconfigured
+            missing = self._parts.services.unconfigured
             if provider not in missing:
-                raise unknown_provider(provider, [*self._services.limiters, *missing])
+                raise unknown_provider(provider, [*self._parts.services.limiters, *missing])
             raise ServiceUnavailableError.content_free(missing[provider], transient=False)
         return limiter
 

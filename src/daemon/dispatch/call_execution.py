@@ -25,6 +25,7 @@ from ..off_loop import off_loop
 from . import call_outcome
 from .answer_preparation import AnswerPreparation
 from .call_cache import CallCache
+from .call_context import ContextParts
 from .call_deadlines import CallDeadlines
 from .call_lookup import CallLookup
 from .call_phase import CallPhase, EndReason, JournalRecord
@@ -146,6 +147,7 @@ class CallExecution:
         self.questions = ClientQuestions(timeout_s=lambda: limits().question_timeout_s, deadlines=self._deadlines)
         # Tasks that answer for stuck tools, referenced so that they are not collected.
         self._answer_tasks: set[asyncio.Task[None]] = set()
+        self._context_parts = ContextParts(services, self._children, self.detached, self.lookup, self.questions)
 
     def __repr__(self) -> str:
         return f"<CallExecution calls={len(self.unanswered)}>"
@@ -205,19 +207,18 @@ class CallExecution:
                 await self._count_or_reuse(call)
             if call.tool.source != OWN_SOURCE and self._rate_limits.applies_to(call.tool.source):
                 await self._rate_limits.acquire(call.tool.source, call.session.principal, call.deadline)
-            if call.tool.unmetered:
-                if call.journalled:
-                    await self._start(call)
-                returned = await self._enter(call)
-            elif call.child_scope is not None:  # holds no permit, because its children may need it
-                await self._start(call)
-                returned = await self._enter_orchestration(call)
+            if call.tool.unmetered or call.child_scope is not None:
+                returned = await self._enter_without_permit(call)
             else:
-                async with call.permit:
+                if not call.permit.enter_at_once():
+                    await call.permit.enter()
+                try:
                     call.meter.queue_s = self._clock() - call.started
                     if call.journalled or not call.tool.local:
                         await self._start(call)
                     returned = await self._enter(call)
+                finally:
+                    call.permit.leave()
             outputs, structured = call_outcome.plain_outputs(call, returned) or await call_outcome.outputs_of(
                 call, returned, self._catalog
             )
@@ -242,7 +243,10 @@ class CallExecution:
         if call.tool.cache_s and (kept := await self.cache.find(call)) is not None:
             raise _AlreadyAnswered(kept)
 
-    async def _enter_orchestration(self, call: RunningCall) -> object:
+    async def _enter_without_permit(self, call: RunningCall) -> object:
+        """Run a cheap tool, or an orchestration tool, whose children may need the permits."""
+        if call.journalled or not call.tool.unmetered:
+            await self._start(call)
         try:
             return await self._enter(call)
         except CallPausedError as paused:
@@ -279,12 +283,13 @@ class CallExecution:
         entered_at = self._clock()
         if self._services.traces is not None:
             current_traceparent.set(str(self._services.traces.span_of(call)))
-        elif call.parent is None:  # a child call inherits it
+        # A child call inherits it. Setting a context variable takes much longer than reading it.
+        elif call.parent is None and callers_traceparent.get() is not call.request.traceparent:
             callers_traceparent.set(call.request.traceparent)
-        current_request_meta.set(call.request.meta)
+        if current_request_meta.get() is not call.request.meta:
+            current_request_meta.set(call.request.meta)
         try:
-            context = context_of(call, self._services, self._children, self.detached, self.lookup, self.questions)
-            return await call.tool.run(call.arguments, context)
+            return await call.tool.run(call.arguments, context_of(call, self._context_parts))
         finally:
             call.meter.tool_s = self._clock() - entered_at
             for task in tuple(call.side_tasks or ()):

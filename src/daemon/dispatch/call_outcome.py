@@ -97,9 +97,11 @@ def plain_outputs(
     call: RunningCall, returned: object
 ) -> tuple[tuple[ContentBlock, ...], Json | msgspec.UnsetType] | None:
     """What ``outputs_of`` returned, if it is the tool's unchanged output and not long."""
-    if is_long(returned) or call.argument_notices or call.tool.conversational:
+    if call.argument_notices or call.tool.conversational:
         return None
-    return content(returned, tool=call.tool.name)
+    if type(returned) is str and len(returned) <= LONG_BYTES and returned.isascii():  # as `content` does, for most
+        return (TextContent(returned),), msgspec.UNSET
+    return None if is_long(returned) else content(returned, tool=call.tool.name)
 
 
 async def outputs_of(

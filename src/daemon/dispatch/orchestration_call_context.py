@@ -10,13 +10,9 @@ from ...providers import Model
 from ...sandbox import Sandbox
 from ...store import RunUsage
 from ...tools import EarlierSteps, RateState, ResultFormat, RetainedResult, RunSpending, Tool
-from .call_context import CallContext
-from .call_lookup import CallLookup
+from .call_context import CallContext, ContextParts
 from .call_phase import EndReason
-from .child_calls import PLAIN, ChildCalls, ChildOptions
-from .client_questions import ClientQuestions
-from .context_services import ContextServices
-from .detached_calls import DetachedCalls
+from .child_calls import PLAIN, ChildOptions
 from .run_budget import RunLimits
 from .running_call import ChildScope, RunningCall
 
@@ -24,25 +20,15 @@ from .running_call import ChildScope, RunningCall
 class OrchestrationCallContext(CallContext):
     """The context of an orchestration call. Implements ``tools.OrchestrationContext``."""
 
-    __slots__ = ("_detached", "_scope")
+    __slots__ = ("_scope",)
 
-    def __init__(
-        self,
-        call: RunningCall,
-        scope: ChildScope,
-        services: ContextServices,
-        children: ChildCalls,
-        detached: DetachedCalls,
-        lookup: CallLookup,
-        questions: ClientQuestions,
-    ) -> None:
-        super().__init__(call, services, children, lookup, questions)
+    def __init__(self, call: RunningCall, scope: ChildScope, parts: ContextParts) -> None:
+        super().__init__(call, parts)
         self._scope = scope
-        self._detached = detached
 
     @property
     def sandbox(self) -> Sandbox:
-        return self._services.sandbox
+        return self._parts.services.sandbox
 
     async def call(
         self,
@@ -58,7 +44,7 @@ class OrchestrationCallContext(CallContext):
         self._track_side_task()
         plain = not journal and within is None and on_chunk is None
         options = PLAIN if plain else ChildOptions(journal, within, on_chunk)
-        return await self._children.call(self._call, self._scope, tool, arguments, name, timeout_s, options)
+        return await self._parts.children.call(self._call, self._scope, tool, arguments, name, timeout_s, options)
 
     @property
     def resumed(self) -> bool:
@@ -93,7 +79,7 @@ class OrchestrationCallContext(CallContext):
             return ()
 
     async def missing_credential(self, wanted: CredentialField) -> str | None:
-        credentials = self._services.credentials
+        credentials = self._parts.services.credentials
         if await credentials.value(self.principal.name, wanted) is not None:
             return None
         return missing_credential(wanted, credentials.page)
@@ -101,7 +87,7 @@ class OrchestrationCallContext(CallContext):
     async def earlier_steps(self) -> EarlierSteps:
         prefix, decisions = self._decisions()
         own = (name.removeprefix(prefix) for name in decisions if name.startswith(prefix))
-        children = await self._children.earlier_children(self._call, self._scope)
+        children = await self._parts.children.earlier_children(self._call, self._scope)
         return EarlierSteps(children, frozenset(name for name in own if "/" not in name))
 
     async def limit_spending(
@@ -114,7 +100,7 @@ class OrchestrationCallContext(CallContext):
         models: Iterable[Model] = (),
     ) -> RunSpending:
         limits = RunLimits(owner, amounts or {}, max_tokens)
-        run, earlier = await self._children.limit_spending(self._call, self._scope, limits, daily or {})
+        run, earlier = await self._parts.children.limit_spending(self._call, self._scope, limits, daily or {})
         run.restore((row.usage, self._list_cost(row)) for row in earlier)
         for model in models:
             run.check_price(model)
@@ -131,16 +117,16 @@ class OrchestrationCallContext(CallContext):
             return None
 
     async def resume(self, call_id: str) -> None:
-        await self._children.resume(self._call, self._scope, call_id)
+        await self._parts.children.resume(self._call, self._scope, call_id)
 
     async def retain_result(
         self, value: Json, rows: list[Json] | None, file_format: ResultFormat, *, name: str | None = None
     ) -> RetainedResult:
         handle = self.call_id if name is None else f"{self.call_id}/{name}"
-        return await self._services.results.keep(self.principal, handle, value, rows, file_format)
+        return await self._parts.services.results.keep(self.principal, handle, value, rows, file_format)
 
     async def rate_state(self, tool: Tool) -> RateState | None:
-        return await self._services.rate_limits.state(tool.source, self.principal)
+        return await self._parts.services.rate_limits.state(tool.source, self.principal)
 
     def report_parts(self, parts: PartsOutcome) -> None:
         self._scope.parts = parts
@@ -150,18 +136,11 @@ class OrchestrationCallContext(CallContext):
         return self._call.detached
 
     async def detach(self, *, changed: Mapping[str, Json], timeout_s: float) -> str:
-        return await self._detached.detach(self._call, changed, timeout_s)
+        return await self._parts.detached.detach(self._call, changed, timeout_s)
 
 
-def context_of(
-    call: RunningCall,
-    services: ContextServices,
-    children: ChildCalls,
-    detached: DetachedCalls,
-    lookup: CallLookup,
-    questions: ClientQuestions,
-) -> CallContext:
+def context_of(call: RunningCall, parts: ContextParts) -> CallContext:
     """The context for the call's tool."""
     if call.child_scope is None:
-        return CallContext(call, services, children, lookup, questions)
-    return OrchestrationCallContext(call, call.child_scope, services, children, detached, lookup, questions)
+        return CallContext(call, parts)
+    return OrchestrationCallContext(call, call.child_scope, parts)

@@ -212,7 +212,8 @@ class Router:
             state = session.calls.register(key, tool.name, request, received)
             if state is not RequestIdState.NEW:
                 return replay(state, session, key, received)
-            self.sessions.call_accepted(session, key)
+            if session.stored:
+                self.sessions.call_accepted(session, key)
             self._admit(session, tool, key, request.frame_bytes)
         except CallError as error:
             return self.refuse(session, request, error, received, tool)

@@ -75,8 +75,7 @@ class UnansweredCalls:
 
     def add(self, call: RunningCall) -> None:
         """Add a call that is about to start."""
-        parent_scope = call.parent_scope
-        if parent_scope is not None:
+        if call.parent is not None and (parent_scope := call.parent_scope) is not None:
             parent_scope.active.add(call)
             self._child_calls[call] = None
         else:
@@ -88,8 +87,7 @@ class UnansweredCalls:
 
     def remove(self, call: RunningCall) -> None:
         """Remove a call that has its answer. Unless it is a child, ``delivered`` follows."""
-        parent_scope = call.parent_scope
-        if parent_scope is not None:
+        if call.parent is not None and (parent_scope := call.parent_scope) is not None:
             parent_scope.child_answered(call)
             del self._child_calls[call]
         else:

@@ -25,7 +25,7 @@ from prometheus_client.core import (
 from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
 
-from ...protocol.tool_call import ModelUsage, ToolResult
+from ...protocol.tool_call import Metadata, ModelUsage, ToolResult
 from ...store import DailyUsage, day_of
 from ...version import __version__
 
@@ -131,11 +131,8 @@ class Metrics:
                 self._known.add(tool)
             else:
                 tool = UNKNOWN_TOOL
-        metadata, error = result.metadata, result.error
-        outcome = "ok" if error is None else error.code
-        self._answers.add(
-            (tool, outcome, metadata.latency_ms, metadata.timings.queue_ms, metadata.cache_age_s is not None)
-        )
+        error = result.error
+        self._answers.add(tool, "ok" if error is None else error.code, result.metadata)
 
     def loop_lagged(self, seconds: float) -> None:
         """Count one measurement of the event loop's delay."""
@@ -189,9 +186,8 @@ class _Distribution:
         family.add_metric(labels, list(zip(names, accumulate(self._counts), strict=True)), self._sum)
 
 
-_Ended = tuple[str, str, float, float, bool]
-"""An answered call: its tool, its outcome, the milliseconds to its answer and those of them in a queue, and whether
-the answer came from the cache."""
+_Ended = tuple[str, str, Metadata]
+"""An answered call: its tool, its outcome and the metadata of its result."""
 _COUNTED_AT_ONCE: Final = 256
 """Ended calls are counted in batches of this size, and before each scrape: half a millisecond."""
 
@@ -207,17 +203,17 @@ class _Answers(Collector):
         self._queue = _Distribution(_QUEUE_SECONDS)
         self.lag = _Distribution(_LAG_SECONDS)
 
-    def add(self, ended: _Ended) -> None:
-        self._ended.append(ended)
+    def add(self, tool: str, outcome: str, metadata: Metadata) -> None:
+        self._ended.append((tool, outcome, metadata))
         if len(self._ended) == _COUNTED_AT_ONCE:
             self._count()
 
     def _count(self) -> None:
-        for tool, outcome, ms, queue_ms, cached in self._ended:
+        for tool, outcome, metadata in self._ended:
             self._calls[tool, outcome] += 1
-            self._seconds[tool].observe(ms / 1000)
-            self._queue.observe(queue_ms / 1000)
-            if cached:
+            self._seconds[tool].observe(metadata.latency_ms / 1000)
+            self._queue.observe(metadata.timings.queue_ms / 1000)
+            if metadata.cache_age_s is not None:
                 self._cached[tool] += 1
         self._ended.clear()
 

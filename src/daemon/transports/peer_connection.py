@@ -21,7 +21,7 @@ from websockets.protocol import OPEN, Event
 from websockets.server import ServerProtocol
 from websockets.streams import StreamReader
 
-from ...serving import SLOW_READER_BYTES, ConnectionSlots
+from ...serving import ConnectionSlots
 from ..off_loop import off_loop
 from .large_frames import LARGE_BYTES, LargeFrames
 from .websocket_frames import leading_texts, text_header
@@ -201,11 +201,9 @@ class PeerConnection(ServerConnection):
         """Sends a text if that needs no wait: the reader is not behind, and no other text waits. A connection that is
         closing drops it.
         """
-        if self._waiting_texts or self.transport.get_write_buffer_size() + len(payload) > SLOW_READER_BYTES:
-            return False
-        if self.protocol.state is OPEN:
-            self.transport.write(text_header(len(payload)) + payload)
-        return True
+        if self.protocol.state is not OPEN:
+            return True
+        return not self._waiting_texts and self.transport.write_at_once(text_header(len(payload)) + payload)
 
     async def send_in_turn(self, payload: bytes) -> None:
         """Sends a text after those that wait, and waits while the reader is behind, so that the buffer holds at most

@@ -61,7 +61,6 @@ from ...protocol.tool_call import (
 from ...tools import ToolsetView, is_long
 from ..dispatch import (
     UNCOUNTED_BYTES,
-    PreparedCall,
     Router,
     RunningCall,
     Session,
@@ -155,7 +154,8 @@ class WebSocketConnection:
                     short = size <= LONG_BYTES and not isinstance(data, BinaryMessage)
                     frame = decode_client_frame(data) if short else await _decoded(data)
                     if isinstance(frame, CallTool):  # most frames
-                        await self._call(frame, size)
+                        if (rest := self._call(frame, size)) is not None:
+                            await rest
                     else:
                         await self._receive(frame)
                     turn -= 1 + (size >> 10)
@@ -186,11 +186,6 @@ class WebSocketConnection:
         self._stopped_reading = True
         return self._socket
 
-    @property
-    def resumable(self) -> bool:
-        """Whether the session outlives the connection."""
-        return self._session.resumable
-
     def lapse(self) -> bool:
         """Takes and sends nothing from now on if this node may not answer for the session. Returns whether so."""
         if self._lapsed:
@@ -211,7 +206,7 @@ class WebSocketConnection:
         slow reader gets only the last of several changes."""
         if "tools_changed" in self._hello.features and self._view().rev != self._tools_rev:
             self._tools_changed = True
-            self._wake_reports()
+            self._needed_reports().wake()
 
     def _view(self) -> ToolsetView:
         return self._router.catalog.view(self._session.toolset)
@@ -243,29 +238,39 @@ class WebSocketConnection:
                 error = ProtocolError("hello was already sent; open another connection for another session.")
                 await self._send(ErrorFrame(error.to_tool_error()))
 
-    async def _call(self, frame: CallTool, size: int) -> None:
+    def _call(self, frame: CallTool, size: int) -> Awaitable[None] | None:
+        """Submits a call, at once or else when what it returns is done."""
         request = tool_call(frame, size, make_id=_make_request_id)
         if isinstance(request, FrameRefusal):
-            await self._refuse(request)
-            return
+            return self._refuse(request)
         if "/" in request.name:  # a method about resources and prompts
             outcome = self._needed_resources().submit(self._router, self._session, request, self)
+        elif size > LONG_BYTES:
+            return self._call_prepared(request)
         else:
-            ready: ToolCall | PreparedCall = request
-            if size > LONG_BYTES:
-                ready = await prepared(self._router.catalog, self._session, request)
-                if self._stopped_reading:
-                    return
-            outcome = self._router.submit(self._session, ready, self)
+            outcome = self._router.submit(self._session, request, self)
+        return self._response(request, outcome)
+
+    async def _call_prepared(self, request: ToolCall) -> None:
+        ready = await prepared(self._router.catalog, self._session, request)
+        if self._stopped_reading:
+            return
+        if (response := self._response(request, self._router.submit(self._session, ready, self))) is not None:
+            await response
+
+    def _response(self, request: ToolCall, outcome: RunningCall | ToolResult | None) -> Awaitable[None] | None:
+        """Sends what the client gets at once: an acknowledgement if it wants one, or the result of a call that does not
+        run.
+        """
         if isinstance(outcome, RunningCall):
-            if self._acks:
-                notice = "timeout_ms was lowered to the maximum" if outcome.timeout_lowered else None
-                await self._send(
-                    CallToolAck(request.request_id, True, outcome.timeout_ms, notice, id=former_id(request))
-                )
-        elif outcome is not None:
-            size = self._router.result_bytes(self._session, request.request_id)
-            await self._send_stored(request.request_id, request.echo_id, outcome, size)
+            if not self._acks:
+                return None  # as nearly always
+            notice = "timeout_ms was lowered to the maximum" if outcome.timeout_lowered else None
+            return self._send(CallToolAck(request.request_id, True, outcome.timeout_ms, notice, id=former_id(request)))
+        if outcome is None:
+            return None
+        size = self._router.result_bytes(self._session, request.request_id)
+        return self._send_stored(request.request_id, request.echo_id, outcome, size)
 
     async def _refuse(self, refusal: FrameRefusal) -> None:
         if refusal.call:
@@ -345,12 +350,10 @@ class WebSocketConnection:
             self._reports = PendingReports(self._send, self._take_notice)
         return self._reports
 
-    def _wake_reports(self) -> None:
-        self._needed_reports().wake()
-
     def _needed_resources(self) -> FollowedResources:
         if self._resources is None:
-            self._resources = FollowedResources(self._host, self._session.principal, self._view, self._wake_reports)
+            wake = self._needed_reports().wake
+            self._resources = FollowedResources(self._host, self._session.principal, self._view, wake)
         return self._resources
 
     def _take_notice(self) -> ToolsChanged | Notification | None:

@@ -54,6 +54,18 @@ class WebSocketTransport(BatchingTransport):
         self._unparsed = unparsed
         self._set_reading()
 
+    def write_at_once(self, data: bytes) -> bool:
+        """Writes data unless the reader would be behind then. Returns whether so."""
+        unsent = self._unsent_bytes + len(data)
+        if self._transport.get_write_buffer_size() + unsent > SLOW_READER_BYTES:
+            return False
+        self._unsent.append(data)
+        self._unsent_bytes = unsent
+        if not self._scheduled:
+            self._scheduled = True
+            self._call_soon(self._flush)
+        return True
+
     def write(self, data: bytes) -> None:
         if data[:1] == _PONG and self.get_write_buffer_size() > SLOW_READER_BYTES:
             return  # RFC 6455 requires only the last pong
