@@ -58,8 +58,10 @@ class PendingResult(msgspec.Struct, frozen=True, gc=False):
     result: ToolResult
 
 
-class _Call(msgspec.Struct, frozen=True, gc=False):
-    """The part of a call that identifies repeats and says whether the call may safely run again."""
+class _Call(msgspec.Struct, eq=False, gc=False):
+    """The part of a call that identifies repeats and says whether the call may safely run again; and its result, once
+    it is done. A ``ResultHolder``.
+    """
 
     name: str
     arguments: dict[str, Any] | bytes
@@ -71,6 +73,8 @@ class _Call(msgspec.Struct, frozen=True, gc=False):
     interrupted: bool = False
     started: bool = True
     """Whether its tool had started."""
+    result: ToolResult | None = None
+    size: int = 0
 
     def same_as(self, name: str, arguments: dict[str, Any], digest: bytes | None) -> bool:
         if self.name != name:
@@ -79,25 +83,17 @@ class _Call(msgspec.Struct, frozen=True, gc=False):
             return is_digest_of(self.arguments, arguments, digest)
         return same_arguments(self.arguments, arguments)
 
-    def done(self, frame_bytes: int, now: float, *, journalled: bool, started: bool, repeatable: bool) -> "_Call":
-        """Returns the record of the done call, without large arguments; without any if no client can repeat it."""
-        arguments = self.arguments if repeatable else b""
-        if frame_bytes > _SMALL_BYTES and not isinstance(arguments, bytes):
-            arguments = arguments_digest(arguments)
-        return _Call(self.name, arguments, self.echo_id, now, journalled, started=started)
-
 
 class SessionCalls:
     """The calls of one session, by request key (``frame_decoding.request_key``)."""
 
     __slots__ = (
-        *("_cache", "_done", "_ended", "_repeatable", "_running", "_sending", "_session_id"),
+        *("_cache", "_done", "_ended", "_repeatable", "_running", "_sending"),
         *("incomplete", "max_accepted"),
     )
 
-    def __init__(self, session_id: str, max_accepted: int, cache: ResultCache, *, repeatable: bool = True) -> None:
+    def __init__(self, max_accepted: int, cache: ResultCache, *, repeatable: bool = True) -> None:
         """``repeatable``: whether the client can repeat a request id."""
-        self._session_id = session_id
         self._repeatable = repeatable
         self.max_accepted = max_accepted
         """The limit when the session was opened; the setting may have changed since."""
@@ -163,9 +159,14 @@ class SessionCalls:
         """
         self._sending += 1
         call = self._running.pop(key)
-        if not self._ended:
-            done = call.done(frame_bytes, now, journalled=journalled, started=started, repeatable=self._repeatable)
-            self._remember(key, done, result, size)
+        if self._ended:
+            return
+        call.since, call.journalled, call.started = now, journalled, started
+        if not self._repeatable:
+            call.arguments = b""
+        elif frame_bytes > _SMALL_BYTES and not isinstance(call.arguments, bytes):
+            call.arguments = arguments_digest(call.arguments)
+        self._remember(key, call, result, size)
 
     def finish_in_journal(self, key: str) -> None:
         """Records that the call has an answer, which is about to be sent. Only the journal remembers the call."""
@@ -193,6 +194,8 @@ class SessionCalls:
         """Adds a done call from the journal. Restore calls in the order in which they ended; ``since`` is when this one
         ended.
         """
+        if (known := self._done.get(key)) is not None:
+            self._cache.drop(known)
         self._remember(key, _Call(name, arguments_hash, echo_id, since, journalled, interrupted, started), result, size)
 
     def withdraw(self, key: str) -> None:
@@ -201,7 +204,8 @@ class SessionCalls:
 
     def result(self, key: str, now: float) -> ToolResult | None:
         """Returns the retained result of a done call."""
-        return self._cache.get((self._session_id, key), now)
+        call = self._done.get(key)
+        return None if call is None else self._cache.get(call, now)
 
     def started(self, key: str) -> bool:
         """Whether a done call's tool had started."""
@@ -209,12 +213,13 @@ class SessionCalls:
 
     def result_bytes(self, key: str) -> int:
         """Returns the size of a done call's retained result as it was sent; 0 if there is none."""
-        return self._cache.size((self._session_id, key))
+        call = self._done.get(key)
+        return 0 if call is None else call.size
 
     def retained(self, now: float) -> Iterator[PendingResult]:
         """Yields the calls with retained results, in the order in which they ended."""
         for key, call in self._done.items():
-            result = self.result(key, now)
+            result = self._cache.get(call, now)
             if result is not None:
                 yield PendingResult(key, call.name, call.journalled, call.echo_id, call.since, result)
 
@@ -231,8 +236,7 @@ class SessionCalls:
         for key in dict.fromkeys(keys):  # without duplicates
             if key in self._done:
                 acknowledged.append(key)
-                self._cache.drop((self._session_id, key))
-                self._drop_unless_journalled(key)
+                self._drop_result(key)
             elif self.incomplete and key not in self._running and len(unknown) < REMEMBERED_IDS:
                 unknown.append(key)
         return acknowledged + unknown
@@ -240,8 +244,8 @@ class SessionCalls:
     def end(self) -> None:
         """Drops all results: the session has ended, or is no longer in memory."""
         self._ended = True
-        for key in self._done:
-            self._cache.drop((self._session_id, key))
+        for call in self._done.values():
+            self._cache.drop(call)
         self._done.clear()
 
     def status(self, key: str, now: float) -> CallStatus:
@@ -251,32 +255,35 @@ class SessionCalls:
         if key not in self._done:
             return "unknown"
         call = self._done[key]
-        if self.result(key, now) is not None:
+        if self._cache.get(call, now) is not None:
             return "interrupted" if call.interrupted else "done"
         return "expired" if call.journalled else "unknown"
 
     def _remember(self, key: str, call: _Call, result: ToolResult | None, size: int) -> None:
         self._done[key] = call
         if result is not None:
-            self._cache.put((self._session_id, key), result, size, call.since)
+            self._cache.put(call, result, size)
         if len(self._done) > REMEMBERED_IDS:
-            oldest, evicted = self._done.popitem(last=False)
-            self._cache.drop((self._session_id, oldest))
+            evicted = self._done.popitem(last=False)[1]
+            self._cache.drop(evicted)
             self.incomplete = self.incomplete or evicted.journalled
 
     def _classify_done(self, key: str, name: str, request: ToolCall, now: float) -> RequestIdState:
         """Classifies a repeated id of a done call. A local call is new once its result is gone."""
         call = self._done[key]
-        result = self.result(key, now)
+        result = self._cache.get(call, now)
         if result is None and not call.journalled:
-            self._drop_unless_journalled(key)
+            self._drop_result(key)
             return RequestIdState.NEW
         if not call.same_as(name, request.arguments, request.arguments_hash):
             return RequestIdState.CONFLICT
         return RequestIdState.DONE if result is not None else RequestIdState.EXPIRED
 
-    def _drop_unless_journalled(self, key: str) -> None:
-        if not self._done[key].journalled:
+    def _drop_result(self, key: str) -> None:
+        """Drops the result of a done call, and the call unless it is journalled."""
+        call = self._done[key]
+        self._cache.drop(call)
+        if not call.journalled:
             del self._done[key]
 
 

@@ -210,7 +210,7 @@ class Daemon:
 
     def _make(self, session_id: str, principal: str, key_hash: bytes | None) -> SessionState[Connection]:
         cache = self.shelves.setdefault(principal, ResultCache(10**6, TTL_S))
-        calls = SessionCalls(session_id, 1000, cache)
+        calls = SessionCalls(1000, cache)
         session = SessionState[Connection](id=session_id, principal_name=principal, calls=calls, key_hash=key_hash)
         self.sessions.add(session)
         return session

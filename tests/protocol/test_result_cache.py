@@ -1,9 +1,20 @@
 """Results are cached within their time and size limits."""
 
+from dataclasses import dataclass
+
 from hypothesis import given
 from hypothesis import strategies as st
-from toold.protocol.result_cache import ResultCache
+from toold.protocol.result_cache import CacheTotal, ResultCache
 from toold.protocol.tool_call import Metadata, TextContent, Timings, ToolResult
+
+
+@dataclass(eq=False)
+class Ended:
+    """A call that ended."""
+
+    since: float = 0
+    result: ToolResult | None = None
+    size: int = 0
 
 
 def result(text: str) -> ToolResult:
@@ -12,51 +23,50 @@ def result(text: str) -> ToolResult:
 
 def test_results_expire() -> None:
     """A result is not returned after ``ttl_s``."""
-    cache = ResultCache(max_bytes=100, ttl_s=10)
-    cache.put(("s", "a"), result("a"), 10, now=0)
-    assert cache.get(("s", "a"), now=10) == result("a")
-    assert cache.get(("s", "a"), now=10.1) is None
+    cache, call = ResultCache(max_bytes=100, ttl_s=10), Ended()
+    cache.put(call, result("a"), 10)
+    assert cache.get(call, now=10) == result("a")
+    assert cache.get(call, now=10.1) is None
 
 
 def test_restored_results_keep_their_age() -> None:
     """A result restored from the disk expires at its original time, and evicts younger ones only by its size."""
     cache = ResultCache(max_bytes=100, ttl_s=10)
-    cache.put(("s", "young"), result("young"), 10, now=20)
-    cache.put(("s", "old"), result("old"), 10, now=11)
-    cache.put(("s", "stale"), result("stale"), 10, now=9)
-    assert [cache.get(("s", name), now=20) is not None for name in ("young", "old", "stale")] == [True, True, False]
+    young, old, stale = calls = [Ended(since) for since in (20, 11, 9)]
+    for call in calls:
+        cache.put(call, result("a"), 10)
+    assert [cache.get(call, now=20) is not None for call in (young, old, stale)] == [True, True, False]
 
 
 def test_the_oldest_results_are_evicted() -> None:
     """The size limit holds."""
-    cache = ResultCache(max_bytes=25, ttl_s=10)
-    for name in "abc":
-        cache.put(("s", name), result(name), 10, now=0)
-    assert [cache.get(("s", name), now=0) is not None for name in "abc"] == [False, True, True]
+    cache, calls = ResultCache(max_bytes=25, ttl_s=10), [Ended() for _ in range(3)]
+    for call in calls:
+        cache.put(call, result("a"), 10)
+    assert [cache.get(call, now=0) is not None for call in calls] == [False, True, True]
     assert cache.bytes == 20
 
 
 def test_results_larger_than_the_cache_are_not_cached() -> None:
     """One huge result does not empty the cache."""
-    cache = ResultCache(max_bytes=25, ttl_s=10)
-    cache.put(("s", "a"), result("a"), 10, now=0)
-    cache.put(("s", "b"), result("b"), 26, now=0)
-    assert cache.get(("s", "a"), now=0) is not None
-    assert cache.get(("s", "b"), now=0) is None
+    cache, small, huge = ResultCache(max_bytes=25, ttl_s=10), Ended(), Ended()
+    cache.put(small, result("a"), 10)
+    cache.put(huge, result("b"), 26)
+    assert cache.get(small, now=0) is not None
+    assert cache.get(huge, now=0) is None
 
 
-@given(
-    st.lists(st.tuples(st.sampled_from("abcdef"), st.integers(0, 40), st.integers(0, 5), st.booleans()), max_size=30)
-)
-def test_the_size_is_exact_and_limited(steps: list[tuple[str, int, int, bool]]) -> None:
+@given(st.lists(st.tuples(st.integers(0, 40), st.integers(0, 5), st.sampled_from([None, 0, 1, 2])), max_size=30))
+def test_the_size_is_exact_and_limited(steps: list[tuple[int, int, int | None]]) -> None:
     """After any additions and removals, the size is the sum of the cached results, and within the limit."""
-    cache, now, sizes = ResultCache(max_bytes=60, ttl_s=8), 0, {}
-    for name, size, pause, drop in steps:
+    total, now = CacheTotal(), 0
+    cache, calls = ResultCache(max_bytes=60, ttl_s=8, total=total), list[Ended]()
+    for size, pause, dropped in steps:
         now += pause
-        if drop:
-            cache.drop(("s", name))
+        if dropped is None or dropped >= len(calls):
+            calls.append(Ended(now))
+            cache.put(calls[-1], result("a"), size)
         else:
-            cache.put(("s", name), result(name), size, now)
-            sizes[name] = size
-        cached = [name for name in sizes if (("s", name)) in cache._cached]
-        assert cache.bytes == sum(sizes[name] for name in cached) <= 60
+            cache.drop(calls[-1 - dropped])
+        assert cache.bytes == total.bytes == sum(call.size for call in calls) <= 60
+        assert len(cache) == sum(call.result is not None for call in calls)

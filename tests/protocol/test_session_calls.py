@@ -24,7 +24,7 @@ def result(text: str = "") -> ToolResult:
 
 
 def book(max_accepted: int = 32, max_bytes: int = 10**6) -> SessionCalls:
-    return SessionCalls("session", max_accepted, ResultCache(max_bytes, TTL_S))
+    return SessionCalls(max_accepted, ResultCache(max_bytes, TTL_S))
 
 
 def register(calls: SessionCalls, key: str, arguments: dict[str, Any], *, now: float = 0) -> RequestIdState:
@@ -147,7 +147,7 @@ def test_every_answer_is_final() -> None:
 def test_a_long_session_does_not_grow() -> None:
     """The oldest done calls are dropped with their results."""
     cache = ResultCache(10**6, TTL_S)
-    calls = SessionCalls("session", 32, cache)
+    calls = SessionCalls(32, cache)
     for number in range(REMEMBERED_IDS + 10):
         register(calls, str(number), {})
         answer(calls, str(number))
@@ -185,7 +185,7 @@ def test_finishing_in_the_journal() -> None:
 def test_ending_a_session_clears_its_results() -> None:
     """They cannot be requested any longer."""
     cache = ResultCache(10**6, TTL_S)
-    calls = SessionCalls("session", 32, cache)
+    calls = SessionCalls(32, cache)
     for key in "ab":
         register(calls, key, {})
     answer(calls, "a")
@@ -253,7 +253,7 @@ class Book(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.cache = ResultCache(50, TTL_S)
-        self.calls = SessionCalls("session", MAX_ACCEPTED, self.cache)
+        self.calls = SessionCalls(MAX_ACCEPTED, self.cache)
         self.now = 0.0
         self.running: dict[str, tuple[str, str]] = {}
         self.done: dict[str, tuple[str, str]] = {}
@@ -261,7 +261,7 @@ class Book(RuleBasedStateMachine):
         self.sending = 0
 
     def retained(self, key: str) -> bool:
-        return self.cache.get(("session", key), self.now) is not None
+        return self.calls.result(key, self.now) is not None
 
     def known(self, key: str) -> tuple[str, str] | None:
         """Returns the call with an id; a call that may run again is unknown once its result has expired."""

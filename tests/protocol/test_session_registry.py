@@ -7,7 +7,7 @@ from toold.protocol.tool_call import ToolCall
 
 
 def session_of(session_id: str = "s", key: str | None = "key", principal: str = "anna") -> SessionState[str]:
-    calls = SessionCalls(session_id, 32, ResultCache(10**6, 20))
+    calls = SessionCalls(32, ResultCache(10**6, 20))
     key_hash = None if key is None else hash_key(key)
     return SessionState(id=session_id, principal_name=principal, calls=calls, key_hash=key_hash)
 

@@ -286,9 +286,7 @@ class SessionManager:
         return Session(
             id=session_id,
             principal_name=principal.name,
-            calls=SessionCalls(
-                session_id, limits.max_accepted_per_session, self._cache_of(principal), repeatable=repeatable
-            ),
+            calls=SessionCalls(limits.max_accepted_per_session, self._cache_of(principal), repeatable=repeatable),
             key_hash=key_hash,
             label=label,
             principal=principal,

@@ -102,7 +102,7 @@ def session_with(key_hash: bytes | None) -> Session:
     return Session(
         id="s-1",
         principal_name="local",
-        calls=SessionCalls("s-1", 32, ResultCache(10**6, 60)),
+        calls=SessionCalls(32, ResultCache(10**6, 60)),
         key_hash=key_hash,
         label="my-label",
         principal=LOCAL,
