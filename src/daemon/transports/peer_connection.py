@@ -29,7 +29,7 @@ from .websocket_transport import WebSocketTransport
 
 _log = structlog.get_logger("toold.websocket")
 
-# What a connection has after its handshake instead of the values of its own.
+# After its handshake, a connection has these instead of separate values.
 _REQUEST: Final = Request("", Headers())
 _RESPONSE: Final = Response(HTTPStatus.SWITCHING_PROTOCOLS, "", Headers())
 _library_log: Final = logging.getLogger("websockets.server")
