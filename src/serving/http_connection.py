@@ -4,19 +4,22 @@ The httptools parser has no limits on sizes or times, does not require Host, and
 HTTP, which would lose its body. Java's client sends one with its first request, for HTTP/2. So this module limits
 what a client may send before it has a valid request, and passes a connection that requests an upgrade to h11, which
 ignores the upgrade. uvicorn limits neither the number of pipelined requests nor how long an answer waits for its
-reader; this module does.
+reader; this module does. Each request is an ``HttpExchange``.
 """
 
 import asyncio
 from typing import Any, Final, cast
+from urllib.parse import unquote
 
 from httptools import HttpParserError, HttpParserUpgrade
+from starlette.types import ASGIApp
 from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.h11_impl import H11Protocol
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from .connection_slots import ConnectionSlots
-from .write_batching import BatchingTransport
+from .http_exchange import HttpExchange, ResponseHeads
+from .request_head import RequestHead, parse_target
 
 MAX_HEAD_BYTES: Final = 16 * 1024
 """The limit of an incomplete head, as in h11; also of trailers and of chunk extensions. A head that arrives in one
@@ -33,6 +36,7 @@ STALLED_S: Final = 60.0
 COMPLETE: Final = "toold.complete"
 """An ASGI scope extension: the complete request has arrived, so reading its body never waits."""
 _EXTENSIONS: Final[dict[str, dict[object, object]]] = {COMPLETE: {}}
+_ASGI: Final = {"version": "3.0", "spec_version": "2.3"}
 
 PEER: Final = "toold.peer"
 """The key of the state of an ASGI scope with the request's ``HttpPeer``."""
@@ -47,7 +51,7 @@ class HttpPeer:
 
     __slots__ = ("_slots", "_transport")
 
-    def __init__(self, slots: "ConnectionSlots[HttpPeer]", transport: BatchingTransport) -> None:
+    def __init__(self, slots: "ConnectionSlots[HttpPeer]", transport: asyncio.Transport) -> None:
         self._slots = slots
         self._transport = transport
 
@@ -151,35 +155,43 @@ class HttpConnection(_ReaderTimeout, HttpToolsProtocol):
     _in_body = False
     # The bytes of the body that are still to come, if the request says how many.
     _body_left = 0
-    # The request that is being answered; not the latest if pipelined requests wait.
-    _answered: RequestResponseCycle | None = None
+    # The latest request, and the one that is being answered: another one if pipelined requests wait.
+    _latest: HttpExchange | None = None
+    _answered: HttpExchange | None = None
     # Further data is ignored.
     _ended = False
     # The rest of an answered request's body is being skipped.
     _skipping = False
+    # When the connection is closed if nothing happens. The timer may be earlier: it is not set again for each request.
+    _closes_at: float | None = None
+    _timer: asyncio.TimerHandle | None = None
 
-    def __init__(self, *args: Any, slots: ConnectionSlots[HttpPeer], **options: Any) -> None:
+    def __init__(self, *args: Any, slots: ConnectionSlots[HttpPeer], direct_app: ASGIApp, **options: Any) -> None:
+        """``direct_app`` is uvicorn's app without the middleware for headers of proxies."""
         super().__init__(*args, **options)
         self._slots = slots
+        self._direct_app = direct_app
+        self._heads = ResponseHeads(self.server_state)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         # uvloop's streams do not inherit asyncio.Transport.
-        stream = BatchingTransport(cast("asyncio.Transport", transport))
-        super().connection_made(cast("asyncio.Transport", stream))
+        super().connection_made(cast("asyncio.Transport", transport))
         self.flow = _Flow(self.transport)
         self._expect_head()
-        peer = HttpPeer(self._slots, stream)
+        peer = HttpPeer(self._slots, self.transport)
         self.app_state = {**self.app_state, PEER: peer}  # the state of every request's scope
         peer.enter()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.app_state[PEER].leave()
-        self._unset_keepalive_if_required()  # uvicorn does not if the peer disconnects
+        self._set_timeout(None)
+        if self._timer is not None:
+            self._timer.cancel()
         self._unwatch_reader()
         super().connection_lost(exc)
-        if self._answered is not None and not self._answered.response_complete:  # uvicorn notifies the latest only
-            self._answered.disconnected = True
-            self._answered.message_event.set()
+        for exchange in (self._answered, self._latest):
+            if exchange is not None:
+                exchange.disconnect()
 
     def data_received(self, data: bytes) -> None:
         self._read(self.flow.waiting + data if self.flow.waiting else data)
@@ -199,9 +211,9 @@ class HttpConnection(_ReaderTimeout, HttpToolsProtocol):
         data = all_[at:end]
         begins = not self._unread
         self._unread += len(data)
-        if self._in_body and not self._skipping and self.cycle.response_complete:
+        if self._in_body and not self._skipping and not self._is_answering:
             self._skipping = True
-            self._close_after(SKIPPED_S)
+            self._set_timeout(SKIPPED_S)
         try:
             self.parser.feed_data(data)
         except HttpParserUpgrade as upgrade:
@@ -215,64 +227,139 @@ class HttpConnection(_ReaderTimeout, HttpToolsProtocol):
             elif begins and self._unread and not self._in_body and not self._is_answering:
                 self._expect_head()
 
-    # --- overrides of uvicorn's request handling ----------------------------------------------------------------------
-
-    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
-        self._answered = cycle
-        super()._start_asgi_task(cycle, app)
-
-    def on_response_complete(self) -> None:
-        super().on_response_complete()
-        if self.transport.is_closing():
-            return
-        if self.pipeline:  # uvicorn resumes reading after each answer, and would read more requests than it answers
-            self.flow.pause_reading()
-        elif self.flow.waiting:
-            self._read(self.flow.waiting)
-        elif self._unread and not self._in_body and not self._is_answering:  # part of a head that arrived before
-            self._expect_head()
-
     @property
     def _is_answering(self) -> bool:
-        # None before the first request, which uvicorn's types omit.
-        return self.cycle is not None and not self.cycle.response_complete  # type: ignore[redundant-expr]
+        return self._latest is not None and not self._latest.response_complete
+
+    def _start(self, exchange: HttpExchange, app: ASGIApp) -> None:
+        self._answered = exchange
+        task = self.loop.create_task(exchange.run(app))
+        task.add_done_callback(self.tasks.discard)
+        self.tasks.add(task)
+
+    def on_response_complete(self) -> None:
+        """The app has answered a request: the next one starts, if it has arrived."""
+        self.server_state.total_requests += 1
+        if self.transport.is_closing():
+            return
+        if self.pipeline:
+            self._start(*cast("tuple[HttpExchange, ASGIApp]", self.pipeline.pop()))
+        else:
+            self._set_timeout(self.timeout_keep_alive)
+        if self.pipeline:  # uvicorn would resume reading, and read more requests than it answers
+            return
+        if self.flow.waiting:
+            self._read(self.flow.waiting)
+            return
+        self.flow.resume_reading()
+        if self._unread and not self._in_body and not self._is_answering:  # part of a head that arrived before
+            self._expect_head()
+
+    def shutdown(self) -> None:
+        """The server closes: the latest request may still be answered."""
+        if self._latest is None or self._latest.response_complete:
+            self.transport.close()
+        else:
+            self._latest.keep_alive = False
 
     # --- parser callbacks --------------------------------------------------------------------------------------------
 
+    def on_message_begin(self) -> None:
+        self.url = b""
+        self.headers = []
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self.headers.append((name.lower(), value))
+
     def on_headers_complete(self) -> None:
         self._unread = 0
-        self._unset_keepalive_if_required()
-        if not self.parser.should_upgrade():
-            if not _is_unambiguous(self.parser.get_http_version(), self.headers):
-                raise HttpParserError
-            self._in_body = True
-            self._body_left = _body_bytes(self.headers)
-            super().on_headers_complete()
-            self.headers = []  # otherwise trailers would be added to headers that were already checked
+        self._closes_at = None
+        parser, headers = self.parser, self.headers
+        if parser.should_upgrade():
+            return
+        version = parser.get_http_version()
+        head = RequestHead.of(version, headers)
+        if head is None:
+            raise HttpParserError
+        self._in_body, self._body_left = True, head.body_bytes
+        self.headers = []  # otherwise trailers would be added to headers that were already checked
+        path, query = parse_target(self.url)
+        exchange = HttpExchange(
+            {
+                "type": "http",
+                "asgi": _ASGI,
+                "http_version": version,
+                "server": self.server,
+                "client": self.client,
+                "scheme": self.scheme,
+                "root_path": "",
+                "headers": headers,
+                "state": self.app_state.copy(),
+                "method": parser.get_method().decode("ascii"),
+                "path": unquote(path.decode("ascii")) if b"%" in path else path.decode("ascii"),
+                "raw_path": path,
+                "query_string": query,
+            },
+            self.transport,
+            self.flow,
+            self._heads,
+            self.on_response_complete,
+            keep_alive=version != "1.0" and parser.should_keep_alive(),
+            expects_continue=head.expects_continue,
+        )
+        answering, self._latest = self._is_answering, exchange
+        app = self.app if head.of_proxy else self._direct_app
+        if answering:
+            self.flow.pause_reading()
+            self.pipeline.appendleft((cast("Any", exchange), cast("Any", app)))
+        else:
+            self._start(exchange, app)
 
     def on_body(self, body: bytes) -> None:
         self._unread = 0
         self._body_left -= len(body)
-        super().on_body(body)
+        if self._is_answering:
+            cast("HttpExchange", self._latest).add_body(body)
 
     def on_message_complete(self) -> None:
         self._unread = self._body_left = 0
         self._in_body = self._skipping = False
-        if not self.parser.should_upgrade():
-            super().on_message_complete()
-            self.scope["extensions"] = _EXTENSIONS
-            if self.cycle.response_complete:
-                self._expect_head()
+        if self.parser.should_upgrade():
+            return
+        if self._is_answering:
+            exchange = cast("HttpExchange", self._latest)
+            exchange.scope["extensions"] = _EXTENSIONS
+            exchange.end_body()
+        elif self._latest is not None:
+            self._expect_head()
 
-    # -----------------------------------------------------------------------------------------------------------------
+    # --- time limits -------------------------------------------------------------------------------------------------
 
     def _expect_head(self) -> None:
         """Closes the connection if no head is complete within ``HEAD_TIMEOUT_S``."""
-        self._close_after(HEAD_TIMEOUT_S)
+        self._set_timeout(HEAD_TIMEOUT_S)
 
-    def _close_after(self, seconds: float) -> None:
-        self._unset_keepalive_if_required()
-        self.timeout_keep_alive_task = self.loop.call_later(seconds, self.timeout_keep_alive_handler)
+    def _set_timeout(self, seconds: float | None) -> None:
+        """Closes the connection after this time, unless the limit is changed; None: not at all."""
+        if seconds is None:
+            self._closes_at = None
+            return
+        self._closes_at = closes_at = self.loop.time() + seconds
+        if self._timer is None or self._timer.when() > closes_at:
+            if self._timer is not None:
+                self._timer.cancel()
+            self._timer = self.loop.call_at(closes_at, self._check_timeout)
+
+    def _check_timeout(self) -> None:
+        self._timer, closes_at = None, self._closes_at
+        if closes_at is None:
+            return
+        if self.loop.time() >= closes_at:
+            self.timeout_keep_alive_handler()
+        else:
+            self._timer = self.loop.call_at(closes_at, self._check_timeout)
+
+    # -----------------------------------------------------------------------------------------------------------------
 
     def _refuse(self, message: str) -> None:
         self._ended = True
@@ -290,25 +377,8 @@ class HttpConnection(_ReaderTimeout, HttpToolsProtocol):
             head += [name, b": ", value, b"\r\n"]
         successor = _H11Connection(self.config, self.server_state, self.app_state)
         self.connections.discard(self)
+        self._set_timeout(None)
         self._unwatch_reader()
         successor.connection_made(self.transport)
         self.transport.set_protocol(successor)
         successor.data_received(b"".join((*head, b"\r\n", rest)))
-
-
-def _is_unambiguous(version: str, headers: list[tuple[bytes, bytes]]) -> bool:
-    """Whether this lenient parser and any proxy in front agree on what the request is: one Host in HTTP/1.1 (RFC 9112,
-    3.2), and no transfer coding except chunked (6.1).
-    """
-    hosts = 0
-    for name, value in headers:
-        if name == b"host":
-            hosts += 1
-        elif name == b"transfer-encoding" and value.lower() != b"chunked":
-            return False
-    return hosts == 1 if version == "1.1" else version == "1.0" and hosts <= 1
-
-
-def _body_bytes(headers: list[tuple[bytes, bytes]]) -> int:
-    """The length of the body; 0 if it comes in chunks. The parser has checked the number."""
-    return next((int(value) for name, value in headers if name == b"content-length"), 0)

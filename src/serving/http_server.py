@@ -127,7 +127,7 @@ class HttpServer:
         self._server = _Server(
             uvicorn.Config(
                 self._app,
-                http=cast("Any", partial(HttpConnection, slots=self._slots)),
+                http=cast("Any", partial(HttpConnection, slots=self._slots, direct_app=self._app)),
                 ws="none",
                 lifespan="off",
                 log_config=None,

@@ -249,7 +249,7 @@ async def _serve(pieces: list[bytes]) -> tuple[list[_Request], bytes]:
     config = uvicorn.Config(app, ws="none", lifespan="off", log_config=None, access_log=False, server_header=False)
     config.load()
     slots: ConnectionSlots[HttpPeer] = ConnectionSlots(ConnectionLimits(sys.maxsize, sys.maxsize, sys.maxsize))
-    connection = HttpConnection(config, ServerState(), {}, slots=slots)
+    connection = HttpConnection(config, ServerState(), {}, slots=slots, direct_app=app)
     wire = _Wire()
     wire.set_protocol(connection)
     connection.connection_made(wire)
