@@ -54,15 +54,18 @@ class RequestEnvelope(msgspec.Struct, frozen=True):
     """The kinds of questions that the client declares to answer in this request."""
 
 
+_PLAIN: Final = {name: RequestEnvelope(revision) for name, revision in REVISIONS.items()}
+
+
 def http_envelope(request: RpcRequest, headers: Mapping[str, str]) -> RequestEnvelope | MessageProblem:
     """Reads the envelope of an HTTP request, or returns the problem. ``headers`` have lower-case names."""
     meta = request.params.get("_meta")
     named = headers.get(VERSION_HEADER)
     if named is None and not (isinstance(meta, dict) and VERSION_KEY in meta):
-        return RequestEnvelope(DEFAULT_REVISION, progress_token=progress_token(meta))
+        return _with_handshake(DEFAULT_REVISION, meta)
     revision = REVISIONS.get(named or "")
     if revision is not None and not revision.stateless:
-        return RequestEnvelope(revision, progress_token=progress_token(meta))
+        return _with_handshake(revision, meta)
     if revision is None and named is not None and not (isinstance(meta, dict) and VERSION_KEY in meta):
         return unsupported(named)
     return _stateless(request, meta, headers)
@@ -73,7 +76,13 @@ def stdio_envelope(request: RpcRequest, negotiated: McpRevision) -> RequestEnvel
     meta = request.params.get("_meta")
     if isinstance(meta, dict) and VERSION_KEY in meta:
         return _stateless(request, meta, None)
-    return RequestEnvelope(negotiated, progress_token=progress_token(meta))
+    return _with_handshake(negotiated, meta)
+
+
+def _with_handshake(revision: McpRevision, meta: object) -> RequestEnvelope:
+    """The envelope of a request in a revision with ``initialize``: most have no progress token."""
+    token = None if meta is None else progress_token(meta)
+    return _PLAIN[revision.name] if token is None else RequestEnvelope(revision, progress_token=token)
 
 
 def revision_of_notification(headers: Mapping[str, str]) -> McpRevision | MessageProblem:

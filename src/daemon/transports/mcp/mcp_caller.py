@@ -7,7 +7,9 @@ clients count from 1.
 
 import re
 from collections.abc import Iterable
-from secrets import token_hex
+from functools import lru_cache
+from itertools import count
+from secrets import randbits, token_hex
 from typing import Final, Protocol
 
 import msgspec
@@ -60,10 +62,22 @@ SESSION_HEADER: Final = "mcp-session-id"
 RESULT_TEXT_HEADER: Final = "toold-result-text"
 
 _LABEL: Final = re.compile(r"([A-Za-z0-9_-]{0,40})-[0-9a-f]{16}(?:([0-9a-f]{2})(?:-([0-9a-f]{8}))?)?")
+_MAX_LABEL_CHARS: Final = 68
 _FOREIGN: Final = re.compile(r"[^A-Za-z0-9_-]+")
-
-
 _NAME_CHARS: Final = 36
+_REQUEST_NUMBERS: Final = count(randbits(48))
+"""Of the requests without a label; so labels of two processes differ."""
+
+
+class ClientLabel(msgspec.Struct, frozen=True):
+    """What a label says about the client that got it."""
+
+    client: ClientInfo
+    """The part of its name that the label contains."""
+    answers: tuple[QuestionKind, ...]
+    """The kinds of questions that the client answers."""
+    node: str
+    """The mark of the node where its notifications are; empty without a cluster."""
 
 
 def make_label(client: ClientInfo, answers: Iterable[str] = (), node: str = "") -> str:
@@ -71,30 +85,30 @@ def make_label(client: ClientInfo, answers: Iterable[str] = (), node: str = "") 
     that the client answers, and in a cluster with the mark of the ``node`` where its notifications are.
     """
     bits = sum(1 << QUESTION_KINDS.index(kind) for kind in known_kinds(answers))
-    return f"{_FOREIGN.sub('-', client.name)[:_NAME_CHARS] or 'mcp'}-{token_hex(8)}{bits:02x}" + (
-        f"-{node}" if node else ""
-    )
+    return f"{_name_of(client.name)}-{token_hex(8)}{bits:02x}" + (f"-{node}" if node else "")
 
 
-def is_label(value: str) -> bool:
-    """Whether the value has the format of ``make_label``."""
-    return _LABEL.fullmatch(value) is not None
+def request_label(client: ClientInfo) -> str:
+    """Returns the label of one request of a client that has none. The client does not see it."""
+    return f"{_name_of(client.name)}-{next(_REQUEST_NUMBERS):016x}"
 
 
-def answers_of_label(label: str) -> tuple[QuestionKind, ...]:
-    """Returns the kinds of questions that the client answers, from a valid label."""
-    match = _LABEL.fullmatch(label)
-    bits = int(match[2], 16) if match is not None and match[2] else 0
-    return tuple(kind for index, kind in enumerate(QUESTION_KINDS) if bits >> index & 1)
+def read_label(value: str) -> ClientLabel | None:
+    """Reads a label; None if it does not have the format of ``make_label``."""
+    return _read_label(value) if len(value) <= _MAX_LABEL_CHARS else None
 
 
-def client_of_label(label: str) -> ClientInfo:
-    """Returns the part of the client's name that the label contains."""
-    match = _LABEL.fullmatch(label)
-    return ClientInfo("" if match is None else match[1])
+@lru_cache(maxsize=1024)
+def _read_label(value: str) -> ClientLabel | None:
+    """Cached: a client repeats its label with each request."""
+    match = _LABEL.fullmatch(value)
+    if match is None:
+        return None
+    bits = int(match[2], 16) if match[2] else 0
+    answers = tuple(kind for index, kind in enumerate(QUESTION_KINDS) if bits >> index & 1)
+    return ClientLabel(ClientInfo(match[1]), answers, match[3] or "")
 
 
-def node_of_label(label: str) -> str:
-    """Returns the mark of the node in a label; empty if it has none."""
-    match = _LABEL.fullmatch(label)
-    return match[3] or "" if match is not None else ""
+@lru_cache(maxsize=256)
+def _name_of(client_name: str) -> str:
+    return _FOREIGN.sub("-", client_name)[:_NAME_CHARS] or "mcp"

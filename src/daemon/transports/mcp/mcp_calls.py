@@ -52,7 +52,9 @@ class McpCalls:
         if isinstance(following, MessageProblem):
             return following
         exchange = McpExchange(request.id, caller.envelope)
-        return await self._answered(request, call, caller, exchange, following, None)
+        if following is not None:
+            return await self._follow_up(following, call, request, caller, exchange, None)
+        return await self._run(call, request, caller, exchange, None)
 
     async def run_method(self, request: RpcRequest, caller: McpCaller, tool: Tool) -> bytes | MessageProblem | None:
         """Runs a request about resources or prompts, which ``tool`` answers, and returns its answer; None if the client
@@ -65,27 +67,28 @@ class McpCalls:
         if isinstance(following, MessageProblem):
             return following
         exchange = CatalogExchange(request, caller.envelope)
-        return await self._answered(request, call, caller, exchange, following, tool)
+        if following is not None:
+            return await self._follow_up(following, call, request, caller, exchange, tool)
+        return await self._run(call, request, caller, exchange, tool)
 
-    async def _answered(
+    async def _follow_up(
         self,
-        request: RpcRequest,
+        following: InputRound,
         call: ToolCall,
+        request: RpcRequest,
         caller: McpCaller,
         exchange: McpExchange,
-        following: InputRound | None,
         tool: Tool | None,
     ) -> bytes | MessageProblem | None:
-        if following is not None:
-            exchange.responses = dict(following.responses)
-        if following is not None and following.state is not None:
-            answer = await self._continue(following.state, call, request, caller, exchange)
-        else:
-            answer = await self._run(request, call, caller, exchange, tool)
+        """Runs a call that brings answers to questions: its own, or those of the parked call that it repeats."""
+        exchange.responses = dict(following.responses)
+        if following.state is None:
+            return await self._run(call, request, caller, exchange, tool)
+        answer = await self._continue(following.state, call, request, caller, exchange)
         return exchange.problem if answer is not None and exchange.problem is not None else answer
 
     async def _run(
-        self, request: RpcRequest, call: ToolCall, caller: McpCaller, exchange: McpExchange, tool: Tool | None
+        self, call: ToolCall, request: RpcRequest, caller: McpCaller, exchange: McpExchange, tool: Tool | None
     ) -> bytes | MessageProblem | None:
         session = self._router.sessions.open(
             caller.label,
@@ -115,7 +118,9 @@ class McpCalls:
             # Most calls of local tools are done in the next loop iteration: no need to watch their clients.
             await asyncio.sleep(0)
             answer = exchange.answer or await self._follow(running, exchange, request, caller)
-            return None if exchange.cancelled else answer
+            if exchange.cancelled or answer is None:
+                return None
+            return exchange.problem or answer
         finally:
             if address is not None and self._running.get(address) == (session, exchange):  # a client may reuse an id
                 del self._running[address]
@@ -160,10 +165,10 @@ class McpCalls:
         running = self._parked.take(state, _owner_of(caller), call.name, call.identity)
         if isinstance(running, MessageProblem):
             return running
+        responses, exchange.responses = exchange.responses, {}
         for entry in self._router.questions.open_questions(running):
-            if entry.id in exchange.responses:
-                self._router.questions.answer(entry, exchange.responses.pop(entry.id))
-        exchange.responses.clear()
+            if entry.id in responses:
+                self._router.questions.answer(entry, responses[entry.id])
         caller.unsent.append(exchange)
         # Asks the questions again that have no answer yet.
         self._router.connect(running.session, exchange)
@@ -176,7 +181,7 @@ class McpCalls:
         """Answers the questions whose answers came with the call, each once. The client has not seen these questions,
         so an answer that does not fit is ignored and the question is asked.
         """
-        for entry in self._router.questions.open_questions(running):
+        for entry in self._router.questions.open_questions(running) if exchange.responses else ():
             response = exchange.responses.pop(entry.id, None)
             if response is not None and fits(entry.question, response):
                 self._router.questions.answer(entry, response)
@@ -213,8 +218,7 @@ class McpCalls:
             timer = asyncio.get_running_loop().call_later(TASK_AFTER_S, exchange.set_overdue)
         try:
             while exchange.answer is None:
-                await exchange.changed.wait()
-                exchange.changed.clear()
+                await exchange.wait_changed()
                 if exchange.disconnected and exchange.answer is None:
                     if caller.envelope.revision.stateless:  # there, disconnecting means cancelling
                         self._tasks.cancel(running.session)
@@ -260,4 +264,4 @@ def _refusal(result: ToolResult | None, exchange: McpExchange, revision: McpRevi
     if fault is not None:
         return fault
     exchange.refuse(result)
-    return exchange.answer
+    return exchange.problem or exchange.answer

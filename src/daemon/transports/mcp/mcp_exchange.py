@@ -1,7 +1,7 @@
 """One ``tools/call`` in progress: the ``CallPort`` that converts progress and the answer to messages."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from typing import Any, Final
 
 from ....protocol import json_rpc
@@ -26,43 +26,55 @@ class McpExchange:
     """
 
     def __init__(self, request_id: JsonRpcId, envelope: RequestEnvelope) -> None:
-        self.answer: bytes | None = None
-        """The answer, once the call has ended."""
-        self.disconnected = False
-        """The client disconnected."""
-        self.cancelled = False
-        """The client cancelled the request, so it expects no answer."""
-        self.overdue = False
-        """The call has run long enough for its client to get a task."""
-        self.responses: dict[str, Any] = {}
-        """The answers that came with the request and are not used yet, by the ids of the questions."""
-        self.changed = asyncio.Event()
-        """Set when one of the above changes, or progress arrives."""
         self._id = request_id
         self._revision = envelope.revision
         self._token = envelope.progress_token
-        self._counter = ProgressCounter()
-        self._progress: Progress | None = None
-        self._alive = False
-        self.asked = False
-        """The call has asked a question since this was last reset."""
-        # Requests to the client, and cancellations of them, in the revisions that have them.
-        self._requests: list[bytes] = []
-        # Set when the POST is done; None unless a large answer waits for that.
-        self._sent: asyncio.Event | None = None
-        self._closed = False
-        self.problem: MessageProblem | None = None
-        """The error that is its answer; set no later than ``answer``."""
+        self.responses: dict[str, Any] = {}
+        """The answers that came with the request and are not used yet, by the ids of the questions."""
+
+    # Most calls need none of the following, so these are values of the class until they change.
+
+    answer: bytes | None = None
+    """The answer, once the call has ended."""
+    problem: MessageProblem | None = None
+    """The error that is its answer; set no later than ``answer``."""
+    disconnected = False
+    """The client disconnected."""
+    cancelled = False
+    """The client cancelled the request, so it expects no answer."""
+    overdue = False
+    """The call has run long enough for its client to get a task."""
+    asked = False
+    """The call has asked a question since this was last reset."""
+    _changed = False
+    # Exists once something has waited for a change.
+    _wakes: asyncio.Event | None = None
+    _counter: ProgressCounter | None = None
+    _progress: Progress | None = None
+    _alive = False
+    # Requests to the client, and cancellations of them, in the revisions that have them.
+    _requests: tuple[bytes, ...] = ()
+    # Set when the POST is done; None unless a large answer waits for that.
+    _sent: asyncio.Event | None = None
+    _closed = False
 
     def __repr__(self) -> str:
         return f"<McpExchange {self._id!r}>"
 
+    async def wait_changed(self) -> None:
+        """Waits until something has changed since this last returned: one of the above, or a report has arrived."""
+        if not self._changed:
+            self._wakes = self._wakes or asyncio.Event()
+            self._wakes.clear()
+            await self._wakes.wait()
+        self._changed = False
+
     def reports(self) -> bytes:
         """Returns and clears the events to send before the answer."""
         progress, alive, requests = self._progress, self._alive, b"".join(self._requests)
-        self._progress, self._alive = None, False
-        self._requests.clear()
+        self._progress, self._alive, self._requests = None, False, ()
         if progress is not None and self._token is not None:
+            self._counter = self._counter or ProgressCounter()
             params = self._counter.count(progress, self._token)
             return requests + json_rpc.event(json_rpc.notification("notifications/progress", params))
         return requests or (ALIVE if alive else b"")
@@ -70,12 +82,12 @@ class McpExchange:
     def set_disconnected(self, _: object = None) -> None:
         """Records that the client disconnected."""
         self.disconnected = True
-        self.changed.set()
+        self._note_change()
 
     def set_overdue(self) -> None:
         """Records that the call is still running, and that its client accepts a task."""
         self.overdue = True
-        self.changed.set()
+        self._note_change()
 
     def close(self) -> None:
         """The POST is done: the answer is sent, or no client waits for it."""
@@ -92,17 +104,15 @@ class McpExchange:
     def render(self, _running: RunningCall, result: ToolResult) -> bytes:
         return self._rendered(result)
 
-    async def deliver(self, _running: RunningCall, answer: bytes) -> None:
+    def deliver(self, _running: RunningCall, answer: bytes) -> Awaitable[None] | None:
         self._settle(answer)
-        if len(answer) > SLOW_READER_BYTES and not self._closed:
-            self._sent = asyncio.Event()
-            await self._sent.wait()
+        return None if len(answer) <= SLOW_READER_BYTES or self._closed else self._wait_sent()
 
     def progress(self, _running: RunningCall, progress: Progress) -> bool:
         if self._token is None:
             return False
         self._progress = progress
-        self.changed.set()
+        self._note_change()
         return True
 
     def chunk(self, running: RunningCall, text: str) -> None:
@@ -114,21 +124,21 @@ class McpExchange:
     def question(self, _running: RunningCall, entry: OpenQuestion) -> None:
         self.asked = True
         if not self._revision.stateless:
-            self._requests.append(question_event(entry))
-        self.changed.set()
+            self._requests += (question_event(entry),)
+        self._note_change()
 
     def question_closed(self, _running: RunningCall, entry: OpenQuestion) -> None:
         if not self._revision.stateless:
             reason = "The answer is not needed any longer."
             params = {"requestId": entry.token, "reason": reason}
-            self._requests.append(json_rpc.event(json_rpc.notification("notifications/cancelled", params)))
-            self.changed.set()
+            self._requests += (json_rpc.event(json_rpc.notification("notifications/cancelled", params)),)
+            self._note_change()
 
     def heartbeat(self, calls: Sequence[RunningCall], now: float) -> None:
         for call in calls:  # there is exactly one
             self._progress = self._progress or call.heartbeat(now)
         self._alive = True
-        self.changed.set()
+        self._note_change()
 
     def _rendered(self, result: ToolResult) -> bytes:
         self.problem = missing_capability(result.error, self._revision)
@@ -136,9 +146,18 @@ class McpExchange:
             return json_rpc.failure(self._id, self.problem)
         return json_rpc.answer(self._id, call_result(result, self._revision))
 
+    async def _wait_sent(self) -> None:
+        self._sent = asyncio.Event()
+        await self._sent.wait()
+
+    def _note_change(self) -> None:
+        self._changed = True
+        if self._wakes is not None:
+            self._wakes.set()
+
     def _settle(self, answer: bytes) -> None:
         self.answer = answer
-        self.changed.set()
+        self._note_change()
 
 
 class CatalogExchange(McpExchange):

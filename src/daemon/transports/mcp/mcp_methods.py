@@ -23,7 +23,7 @@ from ....tools import ToolsetView
 from ...dispatch import RETRY_AFTER_MS, UNCOUNTED_BYTES, HeldBytes, Router, Session
 from . import mcp_tasks
 from .client_streams import ClientStreams
-from .mcp_caller import McpCaller, node_of_label
+from .mcp_caller import McpCaller, read_label
 from .mcp_calls import McpCalls
 from .mcp_exchange import ALIVE, question_event
 from .mcp_tasks import CALL, McpTasks
@@ -136,7 +136,8 @@ class McpMethods:
             return empty_result(caller.envelope.revision)  # some clients set a level and never listen
         if not caller.labelled:
             raise InvalidArgumentsError("Send the Mcp-Session-Id of initialize, by which notifications find you.")
-        self._router.node_tokens.require_mark_here(node_of_label(caller.label))
+        label = read_label(caller.label)
+        self._router.node_tokens.require_mark_here("" if label is None else label.node)
         follower = self.streams.follower(caller.access, caller.toolset, caller.label)
         self._followers.change(follower, request.method, request.params)
         return empty_result(caller.envelope.revision)

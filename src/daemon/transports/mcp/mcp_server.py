@@ -56,11 +56,9 @@ from .mcp_caller import (
     SESSION_HEADER,
     McpCaller,
     Unsent,
-    answers_of_label,
-    client_of_label,
-    is_label,
     make_label,
-    node_of_label,
+    read_label,
+    request_label,
 )
 from .mcp_calls import McpCalls
 from .mcp_methods import McpMethods
@@ -152,7 +150,10 @@ class McpServer:
                     await self._serve_client(scope["method"], post)
                     return
                 message, size = await self.receive(post, whole=whole)
-                await self._serve(post, message, size)
+                if isinstance(message, RpcRequest):
+                    await self._request(post, message, size)
+                else:
+                    await self._take(post, message, size)
         finally:
             for answer in post.unsent:
                 answer.close()
@@ -183,7 +184,7 @@ class McpServer:
             return no_such_toolset(toolset, usable, access, metadata)
         label = headers.get(SESSION_HEADER)
         if label is not None and headers.get(VERSION_HEADER) not in STATELESS:
-            if not is_label(label):
+            if read_label(label) is None:
                 return RequestRefused(404, f"The {SESSION_HEADER} is unknown; send initialize again.")
             if (access.principal.name, label) in self._ended:
                 return RequestRefused(404, f"The {SESSION_HEADER} was ended by DELETE; send initialize again.")
@@ -229,11 +230,12 @@ class McpServer:
     async def _serve_client(self, method: str, post: AdmittedMessage) -> None:
         """Serves a GET, which opens the stream of the client with this label, or a DELETE, which ends the client."""
         label = post.headers.get(SESSION_HEADER)
-        if label is None or post.headers.get(VERSION_HEADER) in STATELESS:
+        named = None if label is None else read_label(label)
+        if label is None or named is None or post.headers.get(VERSION_HEADER) in STATELESS:
             message = "GET and DELETE need the Mcp-Session-Id of initialize; 2026-07-28 has subscriptions/listen."
             await refuse_request(post.send, RequestRefused(405, message, (("allow", METHODS),)))
             return
-        self._router.node_tokens.require_mark_here(node_of_label(label))
+        self._router.node_tokens.require_mark_here(named.node)
         if method == "DELETE":
             self._ended.add(post.access.principal.name, label)
             self._methods.streams.end(post.access.principal.name, label)
@@ -246,10 +248,14 @@ class McpServer:
             except OverCapacityError as error:
                 await refuse_request(post.send, RequestRefused(503, error.message, (("retry-after", "5"),)))
 
-    async def _serve(self, post: AdmittedMessage, message: Message | list[Message], size: int) -> None:
+    async def _take(
+        self,
+        post: AdmittedMessage,
+        message: RpcNotification | RpcReply | MalformedMessage | list[Message],
+        size: int,
+    ) -> None:
+        """Serves a message that is no request."""
         match message:
-            case RpcRequest():
-                await self._request(post, message, size)
             case list():
                 await self._batch(post, message, size)
             case MalformedMessage():
@@ -335,37 +341,42 @@ def _caller(
     post: AdmittedMessage, request: RpcRequest, size: int, stream: EventStream | None, node_mark: str
 ) -> McpCaller | MessageProblem:
     """Returns the sender of a request, or the problem with its envelope."""
-    label = post.headers.get(SESSION_HEADER)
-    if request.method == "initialize" and post.headers.get(VERSION_HEADER) not in STATELESS:
-        envelope, client = RequestEnvelope(DEFAULT_REVISION), client_of(request.params.get("clientInfo"))
-        label = None
+    headers, params = post.headers, request.params
+    sent = headers.get(SESSION_HEADER)
+    named = None
+    if request.method == "initialize" and headers.get(VERSION_HEADER) not in STATELESS:
+        envelope, client = RequestEnvelope(DEFAULT_REVISION), client_of(params.get("clientInfo"))
+        label = make_label(client, kinds_declared(params.get("capabilities")), node_mark)
     else:
-        opened = http_envelope(request, post.headers)
+        opened = http_envelope(request, headers)
         if isinstance(opened, MessageProblem):
             return opened
         envelope, client = opened, opened.client
-        if envelope.revision.stateless:
-            label = None
-        elif label is not None:
-            client = client_of_label(label)
-            if stream is not None:  # else there is no way to ask
-                envelope = msgspec.structs.replace(envelope, answers=answers_of_label(label))
-    requested = post.headers.get(RESULT_TEXT_HEADER, "").lower()
-    result_text: ResultText | None = "json" if requested == "json" else "prose" if requested == "prose" else None
+        named = None if sent is None or envelope.revision.stateless else read_label(sent)
+        if sent is None or named is None:
+            label = request_label(client)
+        else:
+            label, client = sent, named.client
+            if stream is not None and named.answers:  # without a stream there is no way to ask
+                envelope = msgspec.structs.replace(envelope, answers=named.answers)
+    requested = headers.get(RESULT_TEXT_HEADER)
     return McpCaller(
         post.access,
         post.toolset,
-        label or make_label(client, kinds_declared(request.params.get("capabilities")), node_mark),
+        label,
         client,
         envelope,
-        label is not None,
+        named is not None,
         size,
         post.receive,
         stream,
         post.unsent,
-        result_text,
-        post.headers.get(TRACEPARENT),
+        None if requested is None else _RESULT_TEXTS.get(requested.lower()),
+        headers.get(TRACEPARENT),
     )
+
+
+_RESULT_TEXTS: Final[Mapping[str, ResultText]] = {"json": "json", "prose": "prose"}
 
 
 async def refuse_request(send: Send, refused: RequestRefused, *, close: bool = False) -> None:

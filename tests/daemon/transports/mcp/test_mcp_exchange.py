@@ -1,5 +1,6 @@
 """Progress and answers of one call."""
 
+import asyncio
 import json
 from types import SimpleNamespace
 from typing import Any
@@ -22,13 +23,13 @@ def params_of(data: bytes) -> dict[str, Any]:
     return params
 
 
-def test_only_the_latest_progress_is_sent() -> None:
+async def test_only_the_latest_progress_is_sent() -> None:
     """Once, for a client with a progress token."""
     exchange = McpExchange(1, RequestEnvelope(NEW, progress_token="t"))
     assert exchange.reports() == b""
     assert exchange.progress(RUNNING, Progress("one"))
     assert exchange.progress(RUNNING, Progress("two"))
-    assert exchange.changed.is_set()
+    await exchange.wait_changed()
     assert params_of(exchange.reports())["message"] == "two"
     assert exchange.reports() == b""
 
@@ -40,20 +41,23 @@ def test_a_heartbeat_reports_progress() -> None:
     assert params_of(exchange.reports())["message"] == "at work for 5 s"
 
 
-def test_a_client_without_a_token() -> None:
+async def test_a_client_without_a_token() -> None:
     """It gets nothing between heartbeats, and an SSE comment at each."""
     exchange = McpExchange(1, RequestEnvelope(NEW))
     assert not exchange.progress(RUNNING, Progress("one"))
-    assert not exchange.changed.is_set()
+    waiting = asyncio.create_task(exchange.wait_changed())
+    await asyncio.sleep(0)
+    assert not waiting.done()
     exchange.heartbeat([RUNNING], 5.0)
+    await waiting
     assert exchange.reports() == ALIVE
 
 
 async def test_the_answer() -> None:
     """It has the id of the client's request, and waits to be sent."""
     exchange = McpExchange("seven", RequestEnvelope(NEW))
-    await exchange.deliver(RUNNING, exchange.render(RUNNING, RESULT))
-    assert exchange.changed.is_set()
+    assert exchange.deliver(RUNNING, exchange.render(RUNNING, RESULT)) is None
+    await exchange.wait_changed()
     assert exchange.answer is not None
     message = json.loads(exchange.answer)
     assert (message["id"], message["result"]["content"][0]["text"]) == ("seven", "hi")
