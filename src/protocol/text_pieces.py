@@ -35,31 +35,31 @@ def decode_text(text: bytes, decode: Callable[[bytes], str]) -> str:
     return "".join(parts)
 
 
-def encode_text(text: str) -> bytes:
+def encode_text(text: str) -> msgspec.Raw:
     """Encodes a string as JSON.
 
     Raises:
         UnicodeEncodeError: the text has half of a surrogate pair.
     """
-    if len(text) <= PIECE_BYTES:
-        return _unescaped(text) or _encode(text)
-    parts = [_encode(text[start : start + PIECE_BYTES])[1:-1] for start in range(0, len(text), PIECE_BYTES)]
-    return b'"%b"' % b"".join(parts)
+    if len(text) > PIECE_BYTES:
+        parts = [_encode(text[start : start + PIECE_BYTES])[1:-1] for start in range(0, len(text), PIECE_BYTES)]
+        return msgspec.Raw(b'"%b"' % b"".join(parts))
+    quoted = f'"{text}"'
+    return msgspec.Raw(quoted if _is_json_of(quoted, text) else _encode(text))
 
 
-def _unescaped(text: str) -> bytes | None:
-    """The text in quotes, if that is its JSON: in ASCII, without quotes, backslashes and control characters.
+def _is_json_of(quoted: str, text: str) -> bool:
+    """Whether a text in quotes is its JSON: in ASCII, without quotes, backslashes and control characters.
 
-    A parser of JSON finds control characters in a quarter of the time that an encoder takes.
+    A parser of JSON finds these in a quarter of the time that an encoder takes: it refuses all but escapes, which make
+    the text shorter.
     """
-    if not text.isascii() or "\n" in text or '"' in text or "\\" in text:
-        return None
-    quoted = b'"%b"' % text.encode()
+    if not text.isascii() or "\n" in text:
+        return False
     try:
-        from_json(quoted, cache_strings="none")
+        return len(from_json(quoted, cache_strings="none")) == len(text)
     except ValueError:
-        return None
-    return quoted
+        return False
 
 
 def _cut(text: bytes, start: int, end: int) -> int:
