@@ -131,7 +131,7 @@ class HttpClient(asyncio.Protocol):
             head, end, _ = self._received.partition(b"\r\n\r\n")
             if not end:
                 return
-            self._head = bytes(head)
+            self._head = bytes(head + b"\r\n")
             found = re.search(rb"(?i)\r\ncontent-length: *(\d+)", self._head)
             self._length = int(found[1]) if found else 0
             del self._received[: len(head) + len(end)]

@@ -67,9 +67,7 @@ def with_encoded_texts(outputs: Sequence[ContentBlock]) -> Sequence[ContentBlock
     else:
         return outputs
     return [
-        msgspec.structs.replace(block, text=encode_text(block.text))
-        if isinstance(block, TextContent)
-        else block
+        msgspec.structs.replace(block, text=encode_text(block.text)) if isinstance(block, TextContent) else block
         for block in outputs
     ]
 

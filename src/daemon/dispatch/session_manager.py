@@ -5,11 +5,11 @@ frames, no sockets and not how calls run.
 """
 
 import asyncio
+import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Final
-from uuid import uuid4
 
 import structlog
 
@@ -35,6 +35,8 @@ _UNLOAD_INTERVAL_S: Final = 5.0
 _SEEN_INTERVAL_S: Final = 3600.0
 """How often the database is updated with the sessions in use; it retains them for days."""
 
+_ID_BYTES: Final = 16
+"""Random bytes in the id of a session."""
 _LAST_WRITE_S: Final = 1.0
 """How long a slow disk can delay the end of the daemon."""
 
@@ -93,7 +95,7 @@ class SessionManager:
         ``repeatable`` its client cannot repeat a request id.
         """
         session = self._make(
-            uuid4().hex,
+            os.urandom(_ID_BYTES).hex(),
             label,
             principal,
             client,
