@@ -51,7 +51,7 @@ def parse_target(target: bytes) -> tuple[bytes, bytes]:
     """The path of a request's target, encoded as it was sent, and its query.
 
     Raises:
-        httptools.HttpParserInvalidURLError: it is no valid target.
+        httptools.HttpParserInvalidURLError: it is not a valid target.
     """
     return _parse_target.__wrapped__(target) if len(target) > _KEPT_BYTES else _parse_target(target)
 

@@ -254,7 +254,7 @@ class McpServer:
         message: RpcNotification | RpcReply | MalformedMessage | list[Message],
         size: int,
     ) -> None:
-        """Serves a message that is no request."""
+        """Serves a message that is not a request."""
         match message:
             case list():
                 await self._batch(post, message, size)
