@@ -10,8 +10,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-import msgspec
-
 from .cluster_nodes import Database, Node
 from .history import EffectWatch
 from .limit_verdict import (
@@ -22,6 +20,7 @@ from .limit_verdict import (
     at_once_with_dead,
     judge_limits,
     process_of,
+    save_limits,
 )
 from .stand_in_vendor import StandInVendor
 from .tally import Call, Row
@@ -139,7 +138,7 @@ def limits(
         refused=refused,
         days=days,
     )
-    (directory / LIMITS).write_bytes(msgspec.json.encode((settings, evidence)))
+    save_limits(directory / LIMITS, settings, evidence)
     judged = judge_limits(settings, evidence)
     of_permits = [each for each in vendor.requests if each.provider == "permits"]
     late = [each for each in vendor.requests if each.arrived > process_of(each.node, each.arrived, processes).dead]

@@ -25,8 +25,6 @@ FENCED: Final = 70
 _SOCKET: Final = ".s.PGSQL.5432"
 
 
-_START_S: Final = 120.0
-"""Longer than any fault of the database."""
 _AGAIN_S: Final = 0.5
 _AWAY: Final = re.compile(r"toold: cannot start: .*\b(connect|connection|database)\b")
 """What a node says that starts while the database is away."""
@@ -268,13 +266,12 @@ class Node:
         Raises:
             DaemonError: it does not start.
         """
-        give_up = time.monotonic() + _START_S
         while True:
             try:
                 await self.daemon.start()
             except DaemonError as error:
                 away = self.daemon.exit_code == 1 and _AWAY.search(str(error))
-                if self.daemon.exit_code != FENCED and not (away and time.monotonic() < give_up):
+                if not (self.daemon.exit_code == FENCED or away):
                     raise
                 await asyncio.sleep(_AGAIN_S)
             else:

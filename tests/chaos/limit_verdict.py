@@ -12,10 +12,15 @@
   any interval of time. A call may be late by a pause of its node, so those of a longer time may come in a shorter one.
 """
 
+import json
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
-from typing import Final
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
 
 from .stand_in_vendor import COST, VendorRequest
 
@@ -189,6 +194,33 @@ def at_once_with_dead(requests: Iterable[VendorRequest]) -> int:
     return most_at_once((request.arrived, min(request.done, request.answered)) for request in requests)
 
 
+def save_limits(path: Path, settings: LimitSettings, evidence: LimitEvidence) -> None:
+    """Writes what was counted; infinite times are null."""
+    path.write_bytes(msgspec.json.encode((settings, evidence)))
+
+
+def load_limits(path: Path) -> tuple[LimitSettings, LimitEvidence]:
+    """Reads what ``save_limits`` wrote."""
+    settings, evidence = json.loads(path.read_bytes())
+
+    def times(fields: Mapping[str, Any]) -> dict[str, Any]:
+        return {name: inf if value is None else value for name, value in fields.items()}
+
+    evidence |= {
+        "requests": [VendorRequest(**times(each)) for each in evidence["requests"]],
+        "processes": [NodeProcess(**times(each)) for each in evidence["processes"]],
+    }
+    return LimitSettings(**settings), LimitEvidence(**evidence)
+
+
+def main(path: str) -> int:
+    """Judges what a run has counted."""
+    judged = judge_limits(*load_limits(Path(path)))
+    for each in judged:
+        print(f"{each.name}: {each}{' EXCEEDED' if each.exceeded else '' if each.reached else ' (not reached)'}")
+    return int(any(each.exceeded for each in judged))
+
+
 def _principal(call: str) -> str:
     return call.split("-", 1)[0]
 
@@ -199,3 +231,7 @@ def _of_principal(requests: Iterable[VendorRequest], principal: str) -> list[Ven
 
 def _of_provider(requests: Iterable[VendorRequest], provider: str) -> list[VendorRequest]:
     return [each for each in requests if each.provider == provider]
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from math import inf
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,9 +17,11 @@ from tests.chaos.limit_verdict import (
     at_once_with_dead,
     fastest,
     judge_limits,
+    load_limits,
     most_at_once,
     most_within,
     process_of,
+    save_limits,
 )
 from tests.chaos.stand_in_vendor import COST, VendorRequest
 
@@ -173,6 +176,15 @@ def test_the_fastest_interval_has_the_largest_excess(times: list[int], rate: int
 def test_a_judged_limit_allows_for_rounding() -> None:
     """Sums of amounts are not exact."""
     assert not Judged("x", 0.3, 0.1 + 0.2, reached=True).exceeded
+
+
+def test_what_was_counted_can_be_judged_again(tmp_path: Path) -> None:
+    """Times that never came are infinite again."""
+    evidence = replace(EVIDENCE, requests=[*REQUESTS, cut("permits", 1, 2, 3)], effects=[("daily-1", 1.0)])
+    save_limits(tmp_path / "limits.json", LIMITS, evidence)
+    settings, loaded = load_limits(tmp_path / "limits.json")
+    assert (settings, list(loaded.requests), list(loaded.processes)) == (LIMITS, evidence.requests, evidence.processes)
+    assert judge_limits(settings, loaded) == judge_limits(LIMITS, evidence)
 
 
 CHAIN: dict[str, Any] = {"number": 0, "checked": 3, "problems": []}

@@ -264,14 +264,19 @@ async def test_a_server_that_is_away_for_a_moment_is_asked_again(variables: Call
     assert len(answers) == 1
 
 
-def _toold(directory: Path, database: str, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
+def _environment(directory: Path, database: str, **more: str) -> dict[str, str]:
+    """The environment of a node with the bucket."""
     settings = {
         "TOOLD_STORE": database,
         "TOOLD_CLUSTER_SECRET": "a-secret-of-all-nodes",
         "TOOLD_RESULTS_BUCKET": f"s3://{BUCKET}/toold",
         "TOOLD_SIMULATE": "true",
     }
-    env = daemon_environment(directory / "state", **settings) | more
+    return daemon_environment(directory / "state", **settings | more)
+
+
+def _toold(directory: Path, database: str, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
+    env = _environment(directory, database, **more)
     command = [str(ROOT / ".venv/bin/python"), "-m", "toold", *arguments]
     return subprocess.run(command, env=env, cwd=directory, capture_output=True, text=True, check=False)
 
@@ -289,3 +294,22 @@ def test_the_doctor_tries_the_bucket(tmp_path: Path, database: str, url: str, st
     checks: dict[str, Any] = {check["name"]: check for check in json.loads(report.stdout)}
     assert checks["results bucket"]["status"] == status, report.stderr
     assert said in checks["results bucket"]["message"]
+
+
+def test_a_node_starts_without_its_bucket_and_says_so(tmp_path: Path, database: str) -> None:
+    """The bucket may be created later; until then the log and the problems of the node name it."""
+    log = tmp_path / "daemon.log"
+    env = _environment(tmp_path, database, TOOLD_RESULTS_BUCKET="s3://absent/toold", TOOLD_LOG_FORMAT="json")
+    port = free_port()
+    command = [str(ROOT / ".venv/bin/python"), "-m", "toold", "serve", "--port", "0", "--http-port", str(port)]
+    with _listening(command, port, log, env):
+        deadline = time.monotonic() + START_S
+        while "the bucket of results cannot be used" not in log.read_text():
+            assert time.monotonic() < deadline, log.read_text()
+            time.sleep(0.05)
+        token = (tmp_path / "state" / "token").read_text().strip()
+        shown = httpx.get(
+            f"http://127.0.0.1:{port}/readyz", headers={"Authorization": f"Bearer {token}"}, timeout=START_S
+        )
+    assert "the bucket absent, or the object, does not exist (NoSuchBucket)" in log.read_text()
+    assert "the bucket of results cannot be used" in shown.text
