@@ -144,7 +144,10 @@ class _Passage:
         self._plan = plan
         self._client = client
         self._daemon = daemon
-        self.port: int = daemon[1].get_extra_info("peername")[1]
+        peer = daemon[1].get_extra_info("peername")
+        if peer is None:
+            raise ConnectionResetError("the daemon closed the connection before it was used")
+        self.port: int = peer[1]
         self._passed = 0
         self._struck = False
         # Cleared during a stall.
