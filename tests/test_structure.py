@@ -21,6 +21,7 @@ import toold
 
 SOURCE = Path(toold.__file__).parent
 REPEATED_BASENAMES = {"__init__", "__main__"}
+MAX_LINES = 420
 
 
 def module_name(path: Path) -> str:
@@ -102,6 +103,12 @@ def test_the_graph_contains_the_imports() -> None:
     assert "toold.tools.tool_definition" in graph()["toold.tools.tool"]
     assert "toold.tools" in graph()["toold.daemon.dispatch.child_calls"]
     assert "toold.daemon.dispatch.call_outcome" in graph()["toold.daemon.dispatch.call_execution"]
+
+
+def test_no_module_is_too_long() -> None:
+    """A longer one has two topics."""
+    lengths = {path: path.read_text().count("\n") for path in SOURCE.rglob("*.py")}
+    assert {str(path.relative_to(SOURCE)): lines for path, lines in lengths.items() if lines > MAX_LINES} == {}
 
 
 def test_module_basenames_are_unique() -> None:

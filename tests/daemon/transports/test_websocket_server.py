@@ -99,6 +99,20 @@ def without_pongs(socket: ClientConnection) -> list[Frame]:
     return kept_back
 
 
+def counted_pongs(socket: ClientConnection) -> list[Frame]:
+    """The pongs that a client sends from now on."""
+    pongs: list[Frame] = []
+    send_frame = socket.protocol.send_frame
+
+    def count(frame: Frame) -> None:
+        if frame.opcode is Opcode.PONG:
+            pongs.append(frame)
+        send_frame(frame)
+
+    socket.protocol.send_frame = count  # type: ignore[method-assign]
+    return pongs
+
+
 async def test_an_unresponsive_peer_is_closed_with_1011(serve: Any, make_tool: Any, join: Any) -> None:
     """It sends nothing and answers no ping; its connection becomes available."""
     daemon = await serve(make_tool("echo", echo), TOOLD_PING_INTERVAL_S="0.5", TOOLD_PING_TIMEOUT_S="0.5")
@@ -107,6 +121,16 @@ async def test_an_unresponsive_peer_is_closed_with_1011(serve: Any, make_tool: A
     assert await asyncio.wait_for(closed(peer), 20) == ([], 1011, "no data and no pong for 1 s")
     while daemon.websocket.connections:
         await asyncio.sleep(0.001)
+
+
+async def test_an_idle_connection_is_pinged(serve: Any, make_tool: Any, join: Any) -> None:
+    """It sends nothing but pongs, and stays open for longer than an unresponsive one does."""
+    daemon = await serve(make_tool("echo", echo), TOOLD_PING_INTERVAL_S="0.5", TOOLD_PING_TIMEOUT_S="0.5")
+    peer = await join(daemon)
+    pongs = counted_pongs(peer.socket)
+    while len(pongs) < 4:
+        assert daemon.websocket.connections == 1
+        await asyncio.sleep(0.01)
 
 
 async def test_late_pongs_are_tolerated_while_data_arrives(serve: Any, make_tool: Any, join: Any) -> None:
