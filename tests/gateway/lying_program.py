@@ -78,10 +78,20 @@ def close(_: Any) -> None:
     time.sleep(600)
 
 
+def nested(member: str) -> Callable[[Any], None]:
+    """A result that is nested deeply."""
+    deep = "[" * 700 + "]" * 700
+    return lambda call_id: write(
+        f'{{"jsonrpc":"2.0","id":{call_id},"result":{{"content":[],"{member}":{{"x":{deep}}}}}}}'
+    )
+
+
 LIES: dict[str, Callable[[Any], None]] = {
     "of no call": lambda _: send(id=987_654, result=text("for someone")),
     "of another shape": lambda call_id: send(id=call_id, result={"content": 5}),
     "of no tool": lambda call_id: send(id=call_id, result={"task": {"taskId": "x", "status": "working"}}),
+    "nested data": nested("structuredContent"),
+    "nested metadata": nested("_meta"),
     "neither result nor error": lambda call_id: send(id=call_id),
     "rubbish": rubbish,
     "twice": twice,

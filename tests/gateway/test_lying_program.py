@@ -72,6 +72,8 @@ async def world(starts_processes: None, tmp_path_factory: pytest.TempPathFactory
     [
         ("of another shape", "PROVIDER_ERROR", "not valid MCP"),
         ("of no tool", "PROVIDER_ERROR", "not valid MCP"),
+        ("nested data", "PROVIDER_ERROR", "not valid MCP"),
+        ("nested metadata", "PROVIDER_ERROR", "not valid MCP"),
     ],
 )
 async def test_an_answer_that_is_none(world: World, how: str, code: str, message: str) -> None:

@@ -37,6 +37,7 @@ LIBRARY_LEVELS: Final = {
     "asyncio": logging.WARNING,
     # Invalid messages of upstream servers, each with a traceback; the calls report them.
     "mcp.client": logging.CRITICAL,
+    "mcp.shared": logging.CRITICAL,
 }
 """The lowest level of each library, whatever the configured level."""
 

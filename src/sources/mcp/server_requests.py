@@ -40,7 +40,10 @@ class ServerRequests:
             return True
         if not isinstance(message, JSONRPCRequest):
             return True
-        size = len(msgspec.json.encode(message.params))
+        try:
+            size = len(msgspec.json.encode(message.params))
+        except (TypeError, ValueError, RecursionError):
+            return False
         if self._open >= MAX_OPEN_REQUESTS or self._bytes + size > MAX_OPEN_BYTES:
             if not self._has_dropped:
                 _log.warning("a server asks more than it reads answers; dropped", source=self._source)

@@ -74,7 +74,10 @@ class SessionQuestions:
         exchange = self._asking()
         if exchange is None or exchange.questions is None:
             return ErrorData(code=INVALID_REQUEST, message=_NO_CALL)
-        fields = {} if params is None else params.model_dump(by_alias=True, mode="json", exclude_none=True)
+        try:
+            fields = {} if params is None else params.model_dump(by_alias=True, mode="json", exclude_none=True)
+        except (ValueError, RecursionError):
+            return ErrorData(code=INVALID_REQUEST, message="The request is nested too deeply.")
         try:
             with exchange.clock_stopped():
                 return kind.model_validate(await exchange.questions.ask(method, fields))

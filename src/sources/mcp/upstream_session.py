@@ -281,7 +281,7 @@ class UpstreamSession:
             raise upstream_failures.timed_out(self._source, sent=True) from None
         except MCPError as error:
             raise self._failure(error, exchange) from error
-        except ValidationError as error:
+        except (ValueError, RecursionError) as error:  # the SDK's: invalid, or nested too deeply to be validated
             raise self._invalid_answer() from error
         return result
 

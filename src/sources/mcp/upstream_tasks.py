@@ -4,6 +4,7 @@ Importing this module takes a second, because of the SDK.
 """
 
 import asyncio
+import math
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Final, Literal, Protocol
@@ -133,8 +134,7 @@ class UpstreamTask:
             raise self._invalid()
         if status not in {*_ENDED, "working", "input_required"}:
             raise self._invalid()
-        pause_s = pause_ms / 1000 if isinstance(pause_ms, int | float) else _POLL_S
-        return task_id, status, min(max(pause_s, _MIN_POLL_S), _MAX_POLL_S)
+        return task_id, status, _pause_s(pause_ms)
 
     def _invalid(self) -> ProviderError:
         return ProviderError(f"{self._source}'s task is not valid MCP.", executed="maybe")
@@ -151,3 +151,10 @@ class UpstreamTask:
         exchange = UpstreamExchange(deadline=asyncio.get_running_loop().time() + _CANCEL_S)
         with suppress(CallError):  # the task may have ended
             await self._send(request, exchange)
+
+
+def _pause_s(pause_ms: object) -> float:
+    """The suggested pause, within bounds. A timer for NaN would put all timers of the event loop out of order."""
+    if not isinstance(pause_ms, int | float) or (isinstance(pause_ms, float) and math.isnan(pause_ms)):
+        return _POLL_S
+    return min(max(pause_ms, _MIN_POLL_S * 1000), _MAX_POLL_S * 1000) / 1000

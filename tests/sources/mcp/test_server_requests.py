@@ -42,3 +42,12 @@ def test_requests_with_the_same_id_count_each() -> None:
     assert not requests.admits(ask(1))
     requests.answered(1)
     assert requests.admits(ask(1))
+
+
+def test_a_request_that_is_nested_too_deeply_is_dropped() -> None:
+    """Its size cannot be found."""
+    nested: object = 1
+    for _ in range(3000):
+        nested = [nested]
+    request = JSONRPCRequest.model_construct(jsonrpc="2.0", id=1, method="ping", params={"x": nested})
+    assert not ServerRequests("s").admits(request)

@@ -8,6 +8,7 @@ import pytest
 from tests.sources.mcp.conftest import FakeListener, Opening
 from tests.sources.mcp.task_server import ID, RESULT, TaskServer, serving_tasks, task
 from toold.protocol.error_codes import CallError, CallTimeoutError
+from toold.sources.mcp import upstream_tasks
 from toold.tools import ToolOutput
 
 
@@ -96,3 +97,12 @@ async def test_a_server_may_answer_without_a_task(opened: Opening, server: tuple
     other = await opened("t", url=url, allow_private=True)
     assert "found" in str(await other.call("research"))
     assert ["task" in params for params in tasks.params_of("tools/call")] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("suggested", "pause_s"),
+    [(200, 0.2), (float("nan"), 1.0), (float("inf"), 5.0), (-5, 0.05), (10**400, 5.0), ("soon", 1.0), (None, 1.0)],
+)
+def test_the_pause_between_looks_is_bounded(suggested: object, pause_s: float) -> None:
+    """Whatever the server suggests: a timer for NaN would put all timers of the event loop out of order."""
+    assert upstream_tasks._pause_s(suggested) == pause_s
