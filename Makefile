@@ -1,5 +1,5 @@
 # `make run` starts the daemon, `make test` checks everything; both install missing packages first.
-.PHONY: run test test-fast test-browser screenshot test-peers test-live setup docs demo baseline baseline-aa bench profile bench-mcp bench-peers bench-growth bench-audit bench-vendors bench-agents bench-cluster bench-tokens bench-search bench-knowledge bench-code bench-bad-input programs chaos chaos-agents chaos-cluster conformance conformance-a2a conformance-a2a-old ui chart soak fuzz lock check format clean
+.PHONY: run test test-fast test-browser screenshot test-peers test-live setup docs demo baseline baseline-aa bench profile bench-mcp bench-peers bench-growth bench-audit bench-vendors bench-agents bench-cluster bench-tokens bench-search bench-knowledge bench-code bench-bad-input programs chaos chaos-agents chaos-cluster chaos-upgrade conformance conformance-a2a conformance-a2a-old ui chart soak fuzz lock check format clean
 .DEFAULT_GOAL := help
 BIN := .venv/bin
 # The tests start hundreds of Python processes: without cached bytecode each compiles all of toold again.
@@ -177,6 +177,11 @@ chaos-agents: .venv/.dev ## kill the daemon during runs of hosted agents, and ch
 
 chaos-cluster: .venv/.dev ## inject faults into three nodes on one PostgreSQL database, and check what was lost: 10 to 20 minutes
 	@$(BIN)/python -m tests.chaos.cluster $(ARGS)
+
+# COMMIT: the oldest version whose nodes may run next to those of this one.
+COMMIT ?= 1b35abad
+chaos-upgrade: .venv/.dev ## upgrade two nodes from an earlier commit, one after the other, while clients call: two minutes (COMMIT=…)
+	@$(BIN)/python -m tests.chaos.upgrade $(COMMIT)
 
 conformance: .venv/.conformance ## the official MCP conformance suite against /mcp, each revision, and through it to a reference server: four minutes
 	@$(BIN)/python -m tests.conformance

@@ -164,6 +164,24 @@ def test_each_boundary_is_held_by_tests_that_are_there() -> None:
                 assert re.search(rf"^ *(?:async )?def {test}\(", source, re.MULTILINE), f"{name}: {test}"
 
 
+def test_each_fault_of_a_cluster_is_shown_by_tests_that_are_there() -> None:
+    """Each row of the table of faults names tests, or a file of tests."""
+    page = (ROOT / "docs" / "cluster.md").read_text(encoding="utf-8")
+    rows = page.partition("| fault |")[2].partition("\n\n")[0].splitlines()[2:]
+    assert rows
+    folders = (ROOT / "tests" / "e2e" / "cluster", ROOT / "tests" / "daemon" / "cluster")
+    defined = {
+        name
+        for folder in folders
+        for path in folder.glob("test_*.py")
+        for name in re.findall(r"def (test_\w+)\(", path.read_text(encoding="utf-8"))
+    }
+    for row in rows:
+        shown = re.findall(r"`(test_\w+(?:\.py)?)`", row.rpartition(" | ")[2])
+        assert shown, row
+        assert [name for name in shown if not name.endswith(".py") and name not in defined] == [], row
+
+
 def test_each_promise_has_its_page() -> None:
     """The README and docs/README.md link every page of a promise."""
     names = {f"promises/{path.name}" for path in PROMISES}

@@ -33,8 +33,8 @@ def command() -> None:
 def migrate(address: str | None) -> None:
     """Create the tables in a database, or migrate them to this toold's schema. Its URL is by default that of `store`.
 
-    Nodes of the version before may run meanwhile. A second migration at the same time waits for the first one. A
-    database that a newer toold has migrated is refused.
+    Nodes of the version before may run meanwhile; a migration that a running node could not use is refused. A second
+    migration at the same time waits for the first one. A database that a newer toold has migrated is refused.
     """
     address = _address() if address is None else address
     require_postgres()

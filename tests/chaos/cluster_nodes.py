@@ -118,8 +118,8 @@ class Database:
 
 
 @asynccontextmanager
-async def database() -> AsyncIterator[Database]:
-    """A running server with a migrated database.
+async def database(*, migrated: bool = True) -> AsyncIterator[Database]:
+    """A running server with a database, by default migrated.
 
     Raises:
         ProjectError: pgserver is not installed.
@@ -134,8 +134,9 @@ async def database() -> AsyncIterator[Database]:
             server.sql(f"CREATE ROLE {_ROLE} LOGIN")
             server.sql(f"CREATE DATABASE toold OWNER {_ROLE}")
             database = Database(server, "toold", _ROLE)
-            await database.migrate()
-            database.simulate_disk()
+            if migrated:
+                await database.migrate()
+                database.simulate_disk()
             yield database
         finally:
             server.stop()

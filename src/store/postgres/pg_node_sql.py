@@ -32,12 +32,13 @@ def renew(connection: Connection, node: str, commit_number: int) -> psycopg.Curs
     return connection.execute("SELECT renew_lease(%s, %s)", (node, commit_number))
 
 
-def insert(connection: Connection, epoch: str, lease_s: float) -> None:
-    """Adds a live node that has no name and no commits yet."""
+def insert(connection: Connection, epoch: str, lease_s: float, schema: int) -> None:
+    """Adds a live node that has no name and no commits yet; ``schema``: the newest one that it knows."""
     connection.execute(
-        "INSERT INTO node (epoch, name, state, until, lease_s) "
-        "VALUES (%(epoch)s, '', 'live', clock_timestamp() + %(lease_s)s * interval '1 second', %(lease_s)s)",
-        {"epoch": epoch, "lease_s": lease_s},
+        "INSERT INTO node (epoch, name, state, until, lease_s, schema) "
+        "VALUES (%(epoch)s, '', 'live', clock_timestamp() + %(lease_s)s * interval '1 second', %(lease_s)s, "
+        "%(schema)s)",
+        {"epoch": epoch, "lease_s": lease_s, "schema": schema},
     )
 
 

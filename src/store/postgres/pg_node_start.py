@@ -12,6 +12,7 @@ from ..node_rows import NodeRow
 from ..store_errors import StoreError
 from . import pg_node_sql
 from .pg_connection import shown_address
+from .pg_schema import POSTGRES_SCHEMA
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 
@@ -66,7 +67,7 @@ def register_node(
         ):
             continue
         _require_ended(connection, predecessor)
-    pg_node_sql.insert(connection, epoch, lease.lease_s)
+    pg_node_sql.insert(connection, epoch, lease.lease_s, POSTGRES_SCHEMA)
     return predecessors
 
 

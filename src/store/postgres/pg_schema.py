@@ -8,6 +8,7 @@ Exceptions::
 
     StoreError                   the database cannot be used
     ├── UnmigratedError          it has no schema, or an older one
+    ├── NodesTooOldError         nodes run that could not use the new schema
     └── NewerPostgresSchemaError its schema is too new for this toold
 """
 
@@ -26,6 +27,10 @@ SERVICE: Final = "toold"
 _LOCK: Final = 0x746F6F6C64
 """The key of the advisory lock of migrations: "toold" in ASCII."""
 _LOST_AFTER_S: Final = 30.0
+_NODES_NAME_SCHEMA: Final = 3
+"""Since this schema, the row of a node has the newest schema that the node knows."""
+_UNNAMED_SCHEMA: Final = 2
+"""What a node knows at most whose row does not have it."""
 
 
 class PostgresStep(NamedTuple):
@@ -42,6 +47,10 @@ class UnmigratedError(StoreError):
 
 class NewerPostgresSchemaError(StoreError):
     """A newer toold has migrated the database."""
+
+
+class NodesTooOldError(StoreError):
+    """Nodes run that could not use the new schema."""
 
 
 class StoredSchema(NamedTuple):
@@ -143,6 +152,7 @@ def migrate_postgres(address: str, steps: Sequence[PostgresStep] = POSTGRES_STEP
 
     Raises:
         NewerPostgresSchemaError: a newer toold has migrated the database.
+        NodesTooOldError: nodes run that could not use the new schema.
         StoreError: it cannot be reached, the user has no rights to create tables, or it belongs to another program.
     """
     place = shown_address(address)
@@ -173,7 +183,9 @@ def _migrate(connection: Connection, steps: Sequence[PostgresStep], place: str) 
         )
     if before == len(steps):
         return before, before
-    if not before:
+    if before:
+        _require_no_older_nodes(connection, before, len(steps), steps[-1].readable_from)
+    else:
         connection.execute("CREATE SCHEMA IF NOT EXISTS toold")
     for step in steps[before:]:
         # Without parameters, the text may have several statements.
@@ -183,3 +195,22 @@ def _migrate(connection: Connection, steps: Sequence[PostgresStep], place: str) 
     newest = steps[-1]
     connection.execute("UPDATE store SET version = %s, readable_from = %s", (len(steps), newest.readable_from))
     return before, len(steps)
+
+
+def _require_no_older_nodes(connection: Connection, before: int, after: int, readable_from: int) -> None:
+    """
+    Raises:
+        NodesTooOldError: nodes run that could not use the schema ``after``.
+    """
+    known = f"coalesce(schema, {_UNNAMED_SCHEMA})" if before >= _NODES_NAME_SCHEMA else str(before)
+    query = (
+        f"SELECT coalesce(nullif(name, ''), epoch) FROM node WHERE state <> 'dead' AND until > clock_timestamp() "
+        f"AND {known} < %s ORDER BY 1"
+    )
+    names = [name for (name,) in connection.execute(query.encode(), (readable_from,)).fetchall()]
+    if names:
+        raise NodesTooOldError(
+            f"nodes run that cannot use schema {after}: {', '.join(names)}; stop them, or upgrade them first to a "
+            f"toold that knows schema {readable_from}. Nothing was changed",
+            "nodes are too old for the new schema",
+        )

@@ -4,6 +4,7 @@ import asyncio
 from typing import Any
 
 import httpx
+import msgspec
 import pytest
 from toold.daemon.app import Daemon
 from toold.daemon.cluster.peer_key import PEER_HEADER, PeerKey
@@ -157,3 +158,21 @@ async def test_equal_settings_are_no_problem(nodes: tuple[Daemon, Daemon]) -> No
         assert node.cluster is not None
         names = [each.detail.partition("values of: ")[2] for each in node.cluster.problems]
         assert names == ["audit.key"]
+
+
+async def test_fields_of_a_newer_version_are_ignored(nodes: tuple[Daemon, Daemon], http: httpx.AsyncClient) -> None:
+    """In requests between nodes, and in what nodes announce: nodes of adjacent versions run side by side."""
+    first, second = nodes
+    assert first.cluster is not None
+    body = msgspec.json.encode({"call_id": "a0-1", "principal": "local", "added": {"later": True}})
+    signature = first.cluster.key.sign(second.cluster.membership.epoch, PEER_HEADER, "/calls/cancel", body.decode())  # type: ignore[union-attr]
+    url = f"{second.address().http_url}peer/calls/cancel"
+    answer = await http.post(url, content=body, headers={PEER_HEADER: signature})
+    assert (answer.status_code, answer.json()) == (200, {"cancelled": False})
+    row = node_of(second)
+    row.details = msgspec.json.encode({**msgspec.json.decode(row.details), "added": 1}).decode()
+    row.address = msgspec.json.encode({**msgspec.json.decode(row.address), "added": 1}).decode()
+    await first.cluster.membership.look()
+    (summary,) = [each for each in await first.cluster.rows() if not each["this"]]
+    assert (summary["name"], summary["answers"]) == ("b", True)
+    assert summary["version"]

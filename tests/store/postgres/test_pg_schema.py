@@ -16,6 +16,7 @@ from toold.store.postgres.pg_schema import (
     POSTGRES_SCHEMA,
     POSTGRES_STEPS,
     NewerPostgresSchemaError,
+    NodesTooOldError,
     PostgresStep,
     UnmigratedError,
     migrate_postgres,
@@ -56,7 +57,9 @@ def test_a_database_is_migrated_once(empty: PostgresDatabase) -> None:
 async def test_nodes_of_adjacent_schemas_run_side_by_side(
     postgres_database: PostgresDatabase, open_node: OpenNode
 ) -> None:
-    """A node works on a newer schema that states so; on one that does not, it does not start."""
+    """A node works on a newer schema that states so. Another one is not made while such nodes run; after it they do not
+    start.
+    """
     compatible = PostgresStep("CREATE TABLE added (one integer)", readable_from=POSTGRES_SCHEMA)
     running = open_node("old")
     assert migrate_postgres(postgres_database.address, [*POSTGRES_STEPS, compatible]) == (
@@ -64,12 +67,32 @@ async def test_nodes_of_adjacent_schemas_run_side_by_side(
         POSTGRES_SCHEMA + 1,
     )
     await running.sync()
-    open_node("another old")
+    another = open_node("another old", "another old")
     incompatible = PostgresStep("DROP TABLE added", readable_from=POSTGRES_SCHEMA + 2)
-    migrate_postgres(postgres_database.address, [*POSTGRES_STEPS, compatible, incompatible])
+    steps = [*POSTGRES_STEPS, compatible, incompatible]
+    with pytest.raises(NodesTooOldError, match=f"cannot use schema {POSTGRES_SCHEMA + 2}: another old, node old; stop"):
+        migrate_postgres(postgres_database.address, steps)
+    postgres_database.sql("UPDATE node SET schema = schema + 2 WHERE name = 'another old'")
+    await running.close()
+    migrate_postgres(postgres_database.address, steps)
+    await another.sync()
     assert "install the newer toold" in refusal(postgres_database)
     with pytest.raises(NewerPostgresSchemaError):
         migrate_postgres(postgres_database.address)
+
+
+def test_nodes_before_schema_3_count_as_those_of_the_schema_before(empty: PostgresDatabase) -> None:
+    """Their rows do not have the schema that they know: those of schema 2 may run meanwhile, those of schema 1 not."""
+    live = "INSERT INTO node (epoch, name, state, until, lease_s) VALUES ('e', 'old', 'live', 'infinity', 9)"
+    migrate_postgres(empty.address, POSTGRES_STEPS[:1])
+    empty.sql(live)
+    with pytest.raises(NodesTooOldError, match="cannot use schema 3: old; stop them, or upgrade them first"):
+        migrate_postgres(empty.address, POSTGRES_STEPS[:3])
+    assert migrate_postgres(empty.address, POSTGRES_STEPS[:2]) == (1, 2)
+    assert migrate_postgres(empty.address, POSTGRES_STEPS[:3]) == (2, 3)
+    too_new = PostgresStep("CREATE TABLE added (one integer)", readable_from=3)
+    with pytest.raises(NodesTooOldError, match="cannot use schema 4: old"):
+        migrate_postgres(empty.address, [*POSTGRES_STEPS[:3], too_new])
 
 
 def test_an_older_schema_is_not_used(empty: PostgresDatabase) -> None:
