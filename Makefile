@@ -1,5 +1,5 @@
 # `make run` starts the daemon, `make test` checks everything; both install missing packages first.
-.PHONY: run test test-fast test-browser screenshot test-peers test-live setup docs demo baseline baseline-aa bench profile bench-mcp bench-peers bench-growth bench-audit bench-vendors bench-agents bench-cluster bench-tokens bench-search bench-knowledge bench-code bench-bad-input programs chaos chaos-agents chaos-cluster chaos-upgrade conformance conformance-a2a conformance-a2a-old ui chart soak fuzz lock check format clean
+.PHONY: run test test-fast test-browser screenshot test-peers test-live setup docs demo baseline baseline-aa bench profile bench-mcp bench-peers bench-growth bench-audit bench-vendors bench-agents bench-cluster bench-tokens bench-search bench-knowledge bench-code bench-bad-input programs chaos chaos-agents chaos-cluster chaos-upgrade chaos-takeover conformance conformance-a2a conformance-a2a-old ui chart soak fuzz lock check format clean
 .DEFAULT_GOAL := help
 BIN := .venv/bin
 # The tests start hundreds of Python processes: without cached bytecode each compiles all of toold again.
@@ -182,6 +182,9 @@ chaos-cluster: .venv/.dev ## inject faults into three nodes on one PostgreSQL da
 COMMIT ?= 1b35abad
 chaos-upgrade: .venv/.dev ## upgrade two nodes from an earlier commit, one after the other, while clients call: two minutes (COMMIT=…)
 	@$(BIN)/python -m tests.chaos.upgrade $(COMMIT)
+
+chaos-takeover: .venv/.dev ## how long a client gets no answer after kill -9, SIGTERM and SIGSTOP of its node: ten minutes (ARGS='--times 20')
+	@$(BIN)/python -m tests.chaos.takeover $(ARGS)
 
 conformance: .venv/.conformance ## the official MCP conformance suite against /mcp, each revision, and through it to a reference server: four minutes
 	@$(BIN)/python -m tests.conformance

@@ -8,6 +8,7 @@ fault hits the node that holds its session.
 import argparse
 import asyncio
 import logging
+import os
 import shutil
 import signal
 import statistics
@@ -37,6 +38,11 @@ _SETTLE_S: Final = 3.0
 """Between a fault and the next one, after the node runs again."""
 
 
+MEDIAN_AFTER_KILL_S: Final = 1.0
+_CONNECT_S: Final = 2.0
+"""The client's longest first pause is 1 s; the rest is for its hello."""
+
+
 async def _kill(node: Node) -> None:
     await node.daemon.kill()
 
@@ -50,6 +56,15 @@ async def _pause(node: Node) -> None:
 
 
 FAULTS: Final[dict[str, Callable[[Node], Awaitable[None]]]] = {"kill -9": _kill, "SIGTERM": _drain, "SIGSTOP": _pause}
+
+
+def aim_of(fault: str, lease_s: float) -> tuple[str, float] | None:
+    """What the figures should be less than: which of them, and how many seconds. A node that is paused keeps its
+    sessions until its lease ends; the time that the client takes to connect again comes on top of that.
+    """
+    if fault == "kill -9":
+        return "median", MEDIAN_AFTER_KILL_S
+    return ("maximum", lease_s + _CONNECT_S) if fault == "SIGSTOP" else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +112,7 @@ async def measure(directory: Path, fault: str, times: int, lease_s: float) -> li
             first = next(at for at in answers if at > last)
             again = min((at for at in connected if last < at < first), default=first)
             gaps.append(Gap(first - last, again - last))
+            print(f"{fault}: {gaps[-1].total:.2f} s", file=sys.stderr, flush=True)
             if fault == "SIGSTOP":
                 holder.daemon.signal(signal.SIGCONT)
                 await holder.daemon.ended()
@@ -157,9 +173,15 @@ def main() -> int:
             return 1
         finally:
             shutil.rmtree(directory)
+        print(f"load average {os.getloadavg()[0]:.1f} of {os.cpu_count()} processors", flush=True)
         whole, served = [gap.total for gap in gaps], [gap.total - gap.until_connecting for gap in gaps]
         print(f"{fault:<10}{len(gaps):>3} times: {_range(whole)} s without an answer", flush=True)
         print(f"{'':<10}          {_range(served)} s of it after the client had begun to connect again", flush=True)
+        aim = aim_of(fault, arguments.lease)
+        if aim is not None:
+            figure = statistics.median(whole) if aim[0] == "median" else max(whole)
+            met = "met" if figure < aim[1] else "missed"
+            print(f"{'':<10}          aim: {aim[0]} under {aim[1]:g} s, {met}", flush=True)
     return 0
 
 
