@@ -11,7 +11,7 @@ from typing import Any, Final
 import pytest
 import pytest_asyncio
 from tests.browser.accessibility import FINISH_TRANSITIONS, violations
-from tests.browser.chromium import Page
+from tests.browser.chromium import Chromium, Page
 from tests.browser.conftest import Site
 from tests.tools.agents.hosted import calls, script
 from tests.waiting import until
@@ -37,10 +37,11 @@ PICTURES: Final = os.environ.get("PICTURES")
 """A directory for a picture of each page in ``WIDTHS``, light and dark."""
 
 
-@pytest_asyncio.fixture(loop_scope="session")
-async def busy(operator: Page, site: Site, tmp_path: Path) -> AsyncIterator[Page]:
-    """The operator's tab while a call runs, and after calls that succeeded, failed and had child calls."""
-    async with site.caller() as caller:
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def paths(site: Site, chromium: Chromium, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[list[str]]:
+    """The paths of all kinds of pages while a call runs, after calls that succeeded, failed and had child calls."""
+    async with chromium.page(site.url) as page, site.caller() as caller:
+        await page.sign_in(site.token)
         assert (await caller.call_tool("echo", {"text": "words " * 200}))[0]
         assert (await caller.call_tool("chat", {"prompt": "What is this?"}))[0]
         await caller.call_tool("fails_with", {"text": "a" * 2000})
@@ -48,68 +49,70 @@ async def busy(operator: Page, site: Site, tmp_path: Path) -> AsyncIterator[Page
         await caller.call_tool("careful", {"prompt": script(calls(("echo", {"value": 1})), "done")})
         items = [{"text": str(number)} for number in range(3)]
         assert (await caller.call_tool("execute_batch", {"tool_name": "echo", "items": items}))[0]
-        arguments = {"message": "one of four " + "m" * 300, "gate": str(tmp_path / "never")}
-        call = asyncio.create_task(caller.call_tool("steps", arguments))
+        gate = tmp_path_factory.mktemp("gate") / "never"
+        arguments = {"message": "one of four " + "m" * 300, "gate": str(gate)}
+        call = asyncio.create_task(caller.call("steps", arguments, timeout=1_800))
 
         async def recorded() -> bool:
-            await operator.open("/ui/calls")
-            return "execute_batch" in await operator.text("#found")
+            await page.open("/ui/calls")
+            return "execute_batch" in await page.text("#found")
 
         await until(recorded)
-        yield operator
+        yield await found_paths(page)
         call.cancel()
         with suppress(asyncio.CancelledError):
             await call
 
 
-async def paths(page: Page) -> list[str]:
+async def found_paths(page: Page) -> list[str]:
     """The sign-in page, the pages of the navigation, the first of each kind to which these lead, and ``FORMS``."""
     await page.open("/ui/now")
     of_navigation: list[str] = await page.value("[...document.querySelectorAll('nav a')].map(link => link.pathname)")
     assert of_navigation
     found = ["/ui/sign-in", *of_navigation]
     for path in of_navigation:
-        await page.open(path)
-        found += await page.value(LINKED)
+        if path != "/ui/now":  # it leads to the call that runs, whose page loads itself again
+            await page.open(path)
+            found += await page.value(LINKED)
     kinds = {path.split("/")[2] if path.count("/") > 2 else path: path for path in reversed(found)}
     return list(dict.fromkeys([*reversed(kinds.values()), *FORMS]))
 
 
 @pytest.mark.timeout(600)
-async def test_no_page_breaks_a_rule_of_accessibility(busy: Page) -> None:
+async def test_no_page_breaks_a_rule_of_accessibility(operator: Page, paths: list[str]) -> None:
     """axe finds no violation on any page, nor while a tool asks a question, wide and light, narrow and dark."""
     broken: dict[str, Any] = {}
-    for path in await paths(busy):
-        await busy.open(path)
-        await busy.value(SHORTEN)
-        broken[path] = await violations(busy)
-    await busy.open("/ui/tools/asks")
-    await busy.click('[name="/text"]')
-    await busy.write("How much?")
-    await busy.click("#arguments .buttons button")
-    await busy.shows("How much?", "#questions")
-    broken["a question"] = await violations(busy)
+    for path in paths:
+        await operator.open(path)
+        await operator.value(SHORTEN)
+        broken[path] = await violations(operator)
+    await operator.open("/ui/tools/asks")
+    await operator.click('[name="/text"]')
+    await operator.write("How much?")
+    await operator.click("#arguments .buttons button")
+    await operator.shows("How much?", "#questions")
+    broken["a question"] = await violations(operator)
     broken = {page: found for page, found in broken.items() if found}
     assert not broken, json.dumps(broken, indent=1)
 
 
 @pytest.mark.timeout(600)
-async def test_no_page_scrolls_sideways(busy: Page) -> None:
+async def test_no_page_scrolls_sideways(operator: Page, paths: list[str]) -> None:
     """Each page is as wide as the window: only boxes scroll, and from 1,440 px on these do not have to either."""
     wide = {}
-    for path in await paths(busy):
-        await busy.open(path)
+    for path in paths:
+        await operator.open(path)
         for width in WIDTHS:
-            await busy.show(width=width, dark=False)
-            needed = await busy.value("document.documentElement.scrollWidth")
-            boxes = await busy.value(
+            await operator.show(width=width, dark=False)
+            needed = await operator.value("document.documentElement.scrollWidth")
+            boxes = await operator.value(
                 "[...document.querySelectorAll('.scroll')].filter(e => e.scrollWidth > e.clientWidth)"
                 ".map(e => [e.ariaLabel, e.scrollWidth - e.clientWidth])"
             )
             if needed > width or (boxes and width > NARROW):
                 wide[f"{path} at {width} px"] = (needed, boxes)
             if PICTURES:
-                await save_pictures(busy, path, width)
+                await save_pictures(operator, path, width)
     assert not wide
 
 
@@ -122,45 +125,47 @@ async def save_pictures(page: Page, path: str, width: int) -> None:
         Path(PICTURES or ".", f"{name}-{width}-{colours}.png").write_bytes(await page.picture())
 
 
-async def test_a_narrow_window_has_what_waits_for_a_person(busy: Page) -> None:
+@pytest.mark.usefixtures("paths")
+async def test_a_narrow_window_has_what_waits_for_a_person(operator: Page) -> None:
     """At 420 px the navigation says that something waits, and the page has the whole form of the request."""
-    await busy.show(width=NARROW, dark=False)
-    await busy.open("/ui/now")
-    assert await busy.value("document.querySelector('nav a[href=\"/ui/agents\"] .badge').checkVisibility()")
-    await busy.open("/ui/agents")
-    hidden = await busy.value(
+    await operator.show(width=NARROW, dark=False)
+    await operator.open("/ui/now")
+    assert await operator.value("document.querySelector('nav a[href=\"/ui/agents\"] .badge').checkVisibility()")
+    await operator.open("/ui/agents")
+    hidden = await operator.value(
         "[...document.querySelectorAll('main form button, main form textarea:not([hidden])')]"
         ".filter(e => !e.checkVisibility() || e.getBoundingClientRect().right > innerWidth).length"
     )
     assert hidden == 0
-    assert "Approve" in await busy.text("main")
+    assert "Approve" in await operator.text("main")
 
 
-async def test_the_button_of_a_call_is_in_the_window(busy: Page) -> None:
+@pytest.mark.usefixtures("paths")
+async def test_the_button_of_a_call_is_in_the_window(operator: Page) -> None:
     """At 1,280 px the list of calls does not scroll, even if a progress message is one long word."""
-    await busy.open("/ui/now")
-    await busy.shows("mmm", "#live .progress")
-    assert await busy.value("document.querySelector('#live .action button').getBoundingClientRect().right") < 1280
+    await operator.open("/ui/now")
+    await operator.shows("mmm", "#live .progress")
+    assert await operator.value("document.querySelector('#live .action button').getBoundingClientRect().right") < 1280
 
 
-async def test_the_keyboard_reaches_everything(busy: Page) -> None:
+async def test_the_keyboard_reaches_everything(operator: Page, paths: list[str]) -> None:
     """On each page Tab visits each visible link, button and field, each with a visible focus, and comes out again."""
-    for path in await paths(busy):
-        await busy.show(width=1280, dark=False)
-        await busy.open(path)
-        wanted = await busy.value(
+    for path in paths:
+        await operator.show(width=1280, dark=False)
+        await operator.open(path)
+        wanted = await operator.value(
             "(window.wanted = new Set([...document.querySelectorAll('a[href], button, input, select, textarea')]"
             ".filter(e => e.type !== 'hidden' && e.tabIndex >= 0 && e.checkVisibility()))).size"
         )
-        await busy.value("document.activeElement.blur()")
+        await operator.value("document.activeElement.blur()")
         for _ in range(3 * wanted + 20):
-            await busy.press("Tab")
-            await busy.value("window.wanted.delete(document.activeElement)")
-            if await busy.value("window.wanted.size") == 0:
+            await operator.press("Tab")
+            await operator.value("window.wanted.delete(document.activeElement)")
+            if await operator.value("window.wanted.size") == 0:
                 break
             style = "getComputedStyle(document.activeElement)"
-            assert await busy.value(
+            assert await operator.value(
                 f"['BODY', 'MAIN'].includes(document.activeElement.tagName) || {style}.outlineStyle !== 'none'"
             )
-        missed = await busy.value("[...window.wanted].map(e => e.outerHTML.slice(0, 200))")
+        missed = await operator.value("[...window.wanted].map(e => e.outerHTML.slice(0, 200))")
         assert not missed, path

@@ -66,7 +66,7 @@ async def test_a_failed_call_says_why(port: DashboardPort, browser: Browser) -> 
                 await client.call(tool, arguments)
     await port.daemon.store.flush()
     listed = await browser.page("/ui/calls?outcome=error&tool=describe_tools")
-    found = re.findall(r'<a href="(/ui/calls/[^"]+)">describe_tools</a>', listed)
+    found = re.findall(r'<a href="(/ui/calls/[^"]+)">describe_<wbr>tools</a>', listed)
     rows = await port.daemon.store.audit.ended_calls("local", 2, tool="describe_tools")
     assert len(found) >= len(rows) == 2
     assert {row.message is None for row in rows} == {True, False}
