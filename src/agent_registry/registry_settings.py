@@ -114,7 +114,9 @@ class RegistrySettings(BaseModel):
             raise PydanticCustomError("registry", "litellm needs serve = true: it gets the agents of the own registry")
         parts = urlsplit(self.base)
         if parts.scheme.lower() == "http" and not is_loopback(parts.hostname or "") and not self.allow_http:
-            message = "url is http to another host, which can be changed on the way; use https, or set allow_http"
+            message = (
+                "url uses http to another host, so requests can be changed in transit; use https, or set allow_http"
+            )
             raise PydanticCustomError("registry", message)
         if self.prompt is not None and self.prompt_ref is not None:
             raise PydanticCustomError("registry", "has prompt and prompt_ref; write one of them")

@@ -67,7 +67,9 @@ class HookSettings(BaseModel):
             raise PydanticCustomError("hook", "command must begin with a program, and have no NUL characters")
         parts = urlsplit(self.url or "")
         if parts.scheme.lower() == "http" and not is_loopback(parts.hostname or "") and not self.allow_http:
-            message = "url is http to another host, which can be changed on the way; use https, or set allow_http"
+            message = (
+                "url uses http to another host, so requests can be changed in transit; use https, or set allow_http"
+            )
             raise PydanticCustomError("hook", message)
         return self
 

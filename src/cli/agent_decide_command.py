@@ -34,7 +34,7 @@ def command(
     answer: str | None,
     as_json: bool,
 ) -> None:
-    """Decide on the request REQUEST_ID of the paused call CALL_ID. Without REQUEST_ID, list the open requests.
+    """Decide on the request REQUEST_ID of the paused call CALL_ID. Without REQUEST_ID, list the call's open requests.
 
     CALL_ID may also be the id of a run. Exits with 1 if the call is not paused.
     """

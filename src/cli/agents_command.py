@@ -97,8 +97,8 @@ def show(name: str, config: str | None) -> None:
 @click.argument("name", required=False)
 @_json_option
 def check(name: str | None, as_json: bool) -> None:
-    """Let the running daemon resolve the prompts, models and tools of the agent NAME, or of all agents of its settings
-    file and of the registry that it serves. Asks no model. Exits with 1 if an agent cannot run, or if the daemon
+    """Have the running daemon resolve the prompts, models and tools of the agent NAME, or of all agents in its settings
+    file and in the registry that it serves. No model is asked. Exits with 1 if an agent cannot run, or if the daemon
     rejected the current configuration.
     """
     results, refused = run(_check(_checkable(_hosted(None)) if name is None else [name]))

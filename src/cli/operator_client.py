@@ -1,4 +1,4 @@
-"""Requests to the daemon of this machine by its HTTP port, with its token: the operator API, and the platform API."""
+"""Requests to the HTTP port of the daemon on this machine, with its token: to the operator API and the platform API."""
 
 import fcntl
 import json
@@ -17,7 +17,7 @@ from ..protocol.json_text import parse_json
 from .daemon_connection import CommandFailedError, NoConnectionError
 
 _TIMEOUT_S: Final = 10.0
-"""The daemon answers within milliseconds."""
+"""The timeout of a request; the daemon normally answers within milliseconds."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ from .command_settings import settings_with, toold_program
     default=None,
     help="Use the simulator instead of the vendors.  [default: only if no API key is set]",
 )
-@click.option("--no-auth", is_flag=True, help="Require no token from clients; on loopback addresses only.")
+@click.option("--no-auth", is_flag=True, help="Do not require a token; possible on loopback addresses only.")
 @click.option(
     "--log-format",
     type=click.Choice(["auto", "console", "json"]),
@@ -34,7 +34,7 @@ from .command_settings import settings_with, toold_program
     "--workers",
     type=int,
     metavar="N",
-    help="The processes that share the ports; more than one needs PostgreSQL.  [default: 1]",
+    help="The number of processes that share the ports; more than one requires PostgreSQL.  [default: 1]",
 )
 @click.option("--config", metavar="PATH", help="The settings file.  [default: ./toold.toml, or the state directory's]")
 @click.option(

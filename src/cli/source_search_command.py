@@ -31,8 +31,8 @@ registry_option = click.option(
 def search(words: str, registry: str | None, allow_private: bool, as_json: bool) -> None:
     """Show the servers of an MCP registry whose name contains WORDS, and how each can be added.
 
-    The registry is the one that --registry or the variable TOOLD_MCP_REGISTRY names. Anyone can publish servers there:
-    look at a server before you add it.
+    --registry or the variable TOOLD_MCP_REGISTRY names the registry. Anyone can publish servers there, so inspect a
+    server before you add it.
     """
     found = asyncio.run(_search(words, registry, allow_private=allow_private))
     rows = [(server.name, server.version, ways(server), one_line(server.description, 200)) for server in found]

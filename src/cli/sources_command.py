@@ -95,12 +95,12 @@ def check(name: str | None, config: str | None, as_json: bool) -> None:
     sys.exit(any(report["problem"] is not None for report in checked.values()))
 
 
-@command.command(short_help="Show what has changed of quarantined tools.")
+@command.command(short_help="Show the changes in quarantined tools.")
 @click.argument("name", shell_complete=complete_source)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON array.")
 def review(name: str, as_json: bool) -> None:
-    """Show the quarantined tools and prompts of NAME, as the running daemon has them: what has changed, and the command
-    that approves each.
+    """Show the quarantined tools and prompts of the source NAME in the running daemon: the changes, and the command
+    that approves each of them.
     """
     quarantined = operator_request("GET", f"/sources/{quote(name, safe='')}/quarantined")["quarantined"]
     if as_json:
@@ -123,7 +123,7 @@ def approve(name: str, versions: Sequence[str]) -> None:
     """Approve quarantined tools or prompts of the MCP server or agent NAME, each with the version that you have seen.
 
     Tools are quarantined when they are new or have changed. `toold sources review NAME` shows the changes and the
-    versions. A tool that has changed again since has another version, and is refused.
+    versions. If a tool has changed again since you saw it, it has another version, and the approval is refused.
     """
     for word in versions:
         tool, separator, version = word.rpartition("=")
@@ -148,7 +148,7 @@ command.add_command(logout)
 def remove(name: str, config: str | None) -> None:
     """Remove the source NAME from toold.toml, after a backup.
 
-    The files with its secrets are kept, and so is the record of its approved tools.
+    The files with its secrets and the record of its approved tools stay.
     """
     file = find_settings_file(config)
     configured = file.values().get("sources", {})

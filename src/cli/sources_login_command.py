@@ -30,8 +30,8 @@ _PARTS: Final = ("state", "code", "iss", "error")
 def login(name: str, no_browser: bool, paste: bool) -> None:
     """Sign the daemon in to the MCP server of the source NAME, in your browser.
 
-    Prints a link too. If the browser runs on another machine, use --paste: after the sign-in the browser shows
-    an error page; copy its address. The tokens are kept by the daemon, encrypted.
+    Also prints the link. If the browser runs on another machine, use --paste: after the sign-in the browser shows an
+    error page; copy its address. The daemon stores the tokens encrypted.
     """
     with _Redirect() as redirect:
         path = f"/sources/{quote(name, safe='')}/login"

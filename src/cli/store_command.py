@@ -31,10 +31,12 @@ def command() -> None:
 @command.command(short_help="Create or migrate the tables.")
 @click.argument("address", metavar="[URL]", required=False)
 def migrate(address: str | None) -> None:
-    """Create the tables in a database, or migrate them to this toold's schema. Its URL is by default that of `store`.
+    """Create the tables in a database, or migrate them to this toold's schema. By default, the database is that of the
+    setting `store`.
 
-    Nodes of the version before may run meanwhile; a migration that a running node could not use is refused. A second
-    migration at the same time waits for the first one. A database that a newer toold has migrated is refused.
+    Nodes of the previous version may keep running during the migration; a migration that a running node could not use
+    is refused. A second migration at the same time waits for the first one. A database that a newer toold has migrated
+    is refused.
     """
     address = _address() if address is None else address
     require_postgres()
@@ -52,12 +54,12 @@ def copy(direction: str | None) -> None:
     """Copy the store between toold.db in the state directory (TOOLD_STATE_DIR) and the database of the setting `store`.
 
     The target must be empty: a new database after `toold store migrate`, or a state directory without toold.db. Both
-    need the same audit.key, which verifies the source first. Refused while a daemon uses one of them. The source stays
-    as it is. The pins of sources (the directory pins) are copied, too; retained results and the other files of the
-    state directory are not.
+    need the same audit.key, with which the command first verifies the source. The command refuses to copy while a
+    daemon uses one of them. The source stays unchanged. The pins of sources (the directory pins) are copied, too;
+    retained results and the other files of the state directory are not.
     """
     if direction is None:
-        raise click.UsageError("say --from-sqlite or --to-sqlite")
+        raise click.UsageError("add --from-sqlite or --to-sqlite")
     address = _address()
     require_postgres()
     directory = default_state_dir(os.environ)

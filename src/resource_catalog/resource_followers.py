@@ -153,7 +153,7 @@ class ResourceFollowers:
             InvalidArgumentsError: it is not one of ``LEVELS``.
         """
         if not isinstance(level, str) or level not in LEVELS:
-            raise InvalidArgumentsError(f"params.level: must be {', '.join(LEVELS)}.")
+            raise InvalidArgumentsError(f"params.level: must be one of {', '.join(LEVELS)}.")
         follower.level = LEVELS.index(level)
 
     def _tell(self, names: Collection[str]) -> None:

@@ -97,10 +97,10 @@ class ShapingPlan(msgspec.Struct, frozen=True, kw_only=True):
         return bool(self.filter or self.sort or self.aggregate) or self.limit is not None
 
     def _is_for_the_object(self, located: LocatedRows) -> bool:
-        """Whether the options apply to the object around the list, or there is no list and none is needed.
+        """Whether the options apply to the whole object and not to the rows of a list in it.
 
-        If only ``select_fields`` is set, it applies to the one with more of the fields, and to the rows in
-        a tie.
+        This is also true if there is no list and the options need none. If only ``select_fields`` is set, it applies to
+        the object if the object has more of the fields than the rows, and otherwise to the rows.
         """
         if self._needs_rows or isinstance(located.value, list):
             return False
@@ -121,8 +121,8 @@ class ShapingPlan(msgspec.Struct, frozen=True, kw_only=True):
         return ShapedValue(value, None, ShapingReport(unmatched=unmatched))
 
     def _with_paths_in_rows(self, located: LocatedRows) -> "ShapingPlan":
-        """The plan with paths as seen from a row: ``[*].id`` and ``items[*].id`` lead to ``id`` of each row of
-        ``items``, unless a row has a field of that path.
+        """The plan with paths that begin at a row: ``[*].id`` and ``items[*].id`` become ``id`` of each row of
+        ``items``, unless a row has a field with the longer path.
         """
         prefixes = _row_prefixes(located)
         paths = [path for path in self._paths if any(path.steps[: len(prefix)] == prefix for prefix in prefixes)]
@@ -192,7 +192,7 @@ class ShapingPlan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _row_prefixes(located: LocatedRows) -> tuple[tuple[Step, ...], ...]:
-    """The steps from the list, from the value at ``at`` and from the whole value to a row."""
+    """The steps to a row, from the list, from the value at ``at`` and from the whole value."""
     lists = (ValuePath(()), located.inside, located.path)
     return tuple(dict.fromkeys((*path.steps, EVERY) for path in lists if path is not None))
 

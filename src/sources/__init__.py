@@ -1,4 +1,5 @@
-"""Sources: tools from outside: REST APIs described by OpenAPI documents, upstream MCP servers, and remote agents.
+"""Sources: external systems that provide tools. They are REST APIs with OpenAPI documents, MCP servers, and remote
+agents.
 
 Used by the daemon, which runs the configured sources, and by `toold sources check`. Depends on tools and their context;
 independent of sessions, limits, transports and result storage.

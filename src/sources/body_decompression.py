@@ -1,6 +1,6 @@
-"""Reads response bodies, decompressed no further than a limit.
+"""Reads response bodies and decompresses them up to a limit.
 
-A few compressed bytes can expand to gigabytes, nested encodings to any size; httpx decompresses whole chunks before
+A few compressed bytes can expand to gigabytes, and nested encodings to any size. httpx decompresses whole chunks before
 their size is known.
 """
 

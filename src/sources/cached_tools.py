@@ -1,4 +1,4 @@
-"""The setting ``cache_s`` of a source: which of its tools may answer from the cache, and for how long."""
+"""The setting ``cache_s`` of a source: the tools whose results are cached, and for how long."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -11,9 +11,9 @@ from pydantic_core import PydanticCustomError
 from ..tools import Tool
 
 MAX_CACHE_S: Final = 86_400
-"""The longest time for which a result is kept: a day."""
+"""The longest time for which a result is cached: a day."""
 MAX_CACHE_GLOBS: Final = 100
-"""Each tool is compared with each of them."""
+"""The most patterns; each tool is compared with each of them."""
 _MAX_GLOB_CHARS: Final = 200
 
 
@@ -43,11 +43,13 @@ def _is_time(value: object) -> bool:
 
 
 CacheTimes = Annotated[tuple[tuple[str, float], ...], BeforeValidator(_cache_times)]
-"""Globs of names of tools, and for how many seconds their results are kept; the first that matches a tool counts."""
+"""Globs of tool names, each with the seconds for which results are cached; the first glob that matches a tool
+counts.
+"""
 
 
 def with_cache(tools: Sequence[Tool], times: CacheTimes) -> tuple[Tool, ...]:
-    """The tools of a source, those with a time that may be answered from the cache: read-only ones."""
+    """The tools of a source; each read-only tool with a matching glob gets its cache time."""
     return tuple(tool.cached_for(seconds) if (seconds := _seconds_of(tool, times)) else tool for tool in tools)
 
 

@@ -1,7 +1,7 @@
 """HTTP connections whose addresses are checked when they are opened.
 
-The checked address is the one connected to, so a DNS name cannot be rebound in between (decision 32). Redirects are
-left to the caller.
+The address that was checked is the one that is connected to, so a DNS name cannot be rebound in between (decision 32).
+Callers handle redirects.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ _TIMEOUTS: Final = {"connect": 10.0}
 
 
 _RESOLVE_S: Final = 3.0
-"""How long a check waits for the addresses of a host; a request waits as long as its connection may take."""
+"""The time limit of a check for the addresses of a host. For a request, the limit is that of its connection."""
 
 
 PARTS_PER_S: Final = 10_000.0

@@ -1,4 +1,4 @@
-"""Access tokens for Google's APIs: of a file or variable, of a service account, or of the metadata server."""
+"""Access tokens for Google's APIs, from a file or variable, a service account, or the metadata server."""
 
 import asyncio
 import json
@@ -16,20 +16,20 @@ SCOPE: Final = "https://www.googleapis.com/auth/cloud-platform"
 MARGIN_S: Final = 120.0
 """A token is replaced this long before it expires."""
 ASSERTION_S: Final = 3600
-"""The longest that Google accepts for the assertion of a service account."""
+"""The longest lifetime that Google accepts for the assertion of a service account."""
 _GRANT: Final = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 _METADATA_PATH: Final = "/computeMetadata/v1/instance/service-accounts/default/token"
 
 
 class GoogleAccount(NamedTuple):
-    """Where tokens come from, and how they are asked for."""
+    """The origin of tokens, and how they are requested."""
 
     place: str
-    """The table of the settings that names them, such as ``[deploy.cloud_run]``."""
+    """The settings table that configures them, such as ``[deploy.cloud_run]``."""
     token: SecretTable | None
     """An access token, which another program renews."""
     service_account: Path | None
-    """The JSON key of a service account; None and no ``token``: the metadata server's."""
+    """The JSON key of a service account. Without it and ``token``, the token comes from the metadata server."""
     metadata_url: str
     timeout_s: float
     allow_private: bool | tuple[str, ...]
@@ -89,7 +89,7 @@ class GoogleToken:
         *,
         own_host: bool,
     ) -> dict[str, Any]:
-        """``own_host``: the settings name the host, so its address may be that of a metadata server."""
+        """With ``own_host``, the settings name the host, so its address may be that of a metadata server."""
         private = (urlsplit(base).hostname or "",) if own_host else self._account.allow_private
         place, timeout_s = self._account.place, self._account.timeout_s
         server = JsonServer(base.rstrip("/"), table=place, key=None, timeout_s=timeout_s, allow_private=private)

@@ -1,6 +1,6 @@
-"""Asks a server that the operator configured for JSON.
+"""Requests JSON from a server that the operator has configured.
 
-Each question has one time limit. Redirects are refused, addresses are checked as those of sources are, and answers are
+Each question has one time limit. Redirects are refused, addresses are checked like those of sources, and answers are
 limited in size. No message contains a key, or the text of an error that a server sent, which may quote one.
 """
 
@@ -57,7 +57,7 @@ class JsonServer:
     def __init__(
         self, base: str, *, table: str, key: SecretTable | None, timeout_s: float, allow_private: bool | tuple[str, ...]
     ) -> None:
-        """``table``: that of the settings, as in ``[registry]``."""
+        """``table`` is the table of the settings, such as ``[registry]``."""
         self._base = base
         self._key = key
         self._timeout_s = timeout_s
@@ -117,8 +117,9 @@ class JsonServer:
         form: Mapping[str, str] | None = None,
         max_bytes: int = MAX_JSON_BYTES,
     ) -> JsonAnswer:
-        """Send one request, with ``content`` as JSON, or a ``form``; ``max_bytes`` limits the answer. To be called by
-        a question of ``ask``, which words its errors."""
+        """Send one request, with ``content`` as JSON, or a ``form``; ``max_bytes`` limits the answer. Call it only
+        within a question of ``ask``, which formats its errors.
+        """
         sent = {
             "User-Agent": f"toold/{__version__}",
             "Accept": "application/json",

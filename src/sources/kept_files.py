@@ -1,4 +1,4 @@
-"""A directory of what servers last answered, for the time when they cannot be asked. Blocks."""
+"""A directory with the last answers of servers, for the time when they cannot be reached. Blocks."""
 
 import os
 import tempfile
@@ -14,7 +14,7 @@ class KeptFile(NamedTuple):
 
     content: bytes
     last_good: str
-    """When the server last answered it: date and time (UTC)."""
+    """The date and time (UTC) of the server's last answer with this content."""
 
 
 class KeptFiles:
@@ -57,7 +57,7 @@ class KeptFiles:
             self._delete_oldest()
 
     def load(self, key: bytes) -> KeptFile | None:
-        """Return what was kept under ``key``; None if it cannot be read."""
+        """Return the content under ``key``; None if it cannot be read."""
         try:
             with self._path(key).open("rb") as opened:
                 content = opened.read(self._max_bytes)
@@ -67,7 +67,7 @@ class KeptFiles:
         return KeptFile(content, f"{datetime.fromtimestamp(modified, UTC):%Y-%m-%d %H:%M:%S} UTC")
 
     def delete(self, key: bytes) -> None:
-        """Delete what was kept under ``key``, if anything.
+        """Delete the content under ``key``, if there is any.
 
         Raises:
             OSError: it cannot be deleted.

@@ -11,9 +11,9 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstr
 from pydantic_core import PydanticCustomError
 
 MAX_GLOBS: Final = 200
-"""The globs of one key; each is compared with each operation."""
+"""The most globs of one key; each is compared with each operation."""
 MAX_FILTERS: Final = 50
-"""The tables of ``include`` or ``exclude``."""
+"""The most tables of ``include`` or ``exclude``."""
 
 _Glob = Annotated[str, StringConstraints(min_length=1, max_length=500)]
 _Globs = Annotated[tuple[_Glob, ...], Field(min_length=1, max_length=MAX_GLOBS)]
@@ -21,7 +21,7 @@ _Globs = Annotated[tuple[_Glob, ...], Field(min_length=1, max_length=MAX_GLOBS)]
 
 @dataclass(frozen=True, slots=True)
 class OperationFacts:
-    """What globs are compared with."""
+    """The values of an operation that globs are compared with."""
 
     operation: str
     """The operationId, or the name that is made for an operation without one."""
@@ -31,7 +31,7 @@ class OperationFacts:
 
 
 class OperationFilter(BaseModel):
-    """Matches the operations that match one glob of each key that is set."""
+    """Matches an operation if at least one glob of each key that is set matches."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 

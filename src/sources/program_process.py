@@ -1,4 +1,4 @@
-"""What the programs of sources and hooks have in common: their variables, and how their process groups end."""
+"""The common code for programs of sources and hooks: their environment, and the end of their process groups."""
 
 import asyncio
 import os

@@ -1,7 +1,7 @@
 """Servers of an MCP registry: its API (version 0.1), and the table of a source for one of its servers.
 
-What a registry says was written by the person who published the server. So names of packages have to look like names,
-values that only a person can give are not guessed, and nothing is run here.
+Anyone who publishes a server writes its entry in the registry. So names of packages are checked, values that only a
+person can give are not guessed, and nothing is run here.
 """
 
 import re
@@ -15,7 +15,7 @@ from ..protocol.terminal_text import one_line
 from .json_server import JsonServer, UnusableAnswerError
 
 PAGE_SERVERS: Final = 30
-"""The servers that one search shows at most."""
+"""The most servers that one search shows."""
 TIMEOUT_S: Final = 20.0
 _SERVERS: Final = "/v0.1/servers"
 _NAMES: Final = {
@@ -39,7 +39,7 @@ class _Input(msgspec.Struct):
 
     @property
     def fixed(self) -> str | None:
-        """Its value, if no person has to choose it."""
+        """Its value, unless a person has to choose it."""
         value = self.default if self.value is None else self.value
         return None if value is None or self.is_secret or "{" in value else value
 
@@ -79,7 +79,7 @@ class _Page(msgspec.Struct):
 
 
 class ServerTable(NamedTuple):
-    """One way to use a server: the table of a source, or why there is none."""
+    """One way to use a server: the table of a source, or the reason why there is none."""
 
     way: str
     """``remote``, or the kind of the package: ``npm``, ``pypi``, ``oci``."""

@@ -1,4 +1,4 @@
-"""The interface of a source: something outside that provides tools, and may be late, unavailable or changed."""
+"""The interface of a source: an external system that provides tools, and may be late, unavailable or changed."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ class SourceNote:
     """The operation, such as ``GET /contacts/{id}``, or another place in the document."""
     what: str
     diff: str = ""
-    """What has changed of a quarantined tool: lines with ``-`` and ``+``. All of a new one's lines have ``+``."""
+    """The changes of a quarantined tool, as lines with ``-`` and ``+``. For a new tool, all lines have ``+``."""
     version: str = ""
     """The beginning of the hash of a quarantined tool's definition, by which it is approved."""
 
@@ -63,7 +63,9 @@ class RefusedServer:
 
     @property
     def may_be_allowed(self) -> bool:
-        """Whether an operator who allows private addresses means this one: not a service of the cloud or the link."""
+        """Whether ``allow_private`` would allow the address, which is not the case for link-local and metadata
+        addresses.
+        """
         return self.reason in {"is loopback", "is private"}
 
 
@@ -130,10 +132,10 @@ class QuarantinedVersion:
 
     kind: QuarantinedKind
     name: str
-    """As its server names it."""
+    """The server's name for it."""
     reason: str
     diff: str
-    """The lines that differ from the approved version, with ``-`` and ``+``; of a new one, all lines."""
+    """The lines that differ from the approved version, with ``-`` and ``+``; for a new tool, all lines."""
     digest: str
     """The hash of the version (``UpstreamDefinition.digest``)."""
     approved: str
@@ -185,10 +187,10 @@ class InstructsModels(Protocol):
 
 @runtime_checkable
 class LooksAgain(Protocol):
-    """A source whose tools may change without an announcement."""
+    """A source whose tools may change without notification."""
 
     def look_again(self) -> None:
-        """Reads the tools again soon, in the background: a client is listing them."""
+        """Called when a client lists tools: reads the source's tools again soon, in the background."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""How a source authenticates: the setting ``auth``, and what a request gets from it.
+"""Authentication at a source: the setting ``auth``, and the headers and parameters that requests get from it.
 
 The secret is the operator's (``env`` or ``file``), or a credential of the caller (``user`` and ``field``).
 """
@@ -153,7 +153,7 @@ Auth = Annotated[BearerAuth | ApiKeyAuth | BasicAuth, Field(discriminator="type"
 
 @dataclass(frozen=True, slots=True)
 class AuthValues:
-    """What requests get to authenticate. Its ``repr`` shows no secret."""
+    """The headers and parameters that authenticate a request. Its ``repr`` shows no secret."""
 
     secret: str | None = field(default=None, repr=False)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -169,7 +169,7 @@ NO_AUTH: Final = AuthValues()
 
 
 def auth_values(auth: Auth, secret: str, username: str | None = None) -> AuthValues:
-    """What requests get with this secret; ``username``: that of the caller's credential."""
+    """The authentication of a request with this secret; ``username`` comes from the caller's credential."""
     if isinstance(auth, ApiKeyAuth):
         if auth.location == "query":
             return AuthValues(secret, query=[(auth.name, secret)])
@@ -181,7 +181,7 @@ def auth_values(auth: Auth, secret: str, username: str | None = None) -> AuthVal
 
 
 def operator_auth(auth: Auth | None) -> AuthValues:
-    """What requests get with the operator's secret, as it is now.
+    """The authentication of a request with the current secret of the operator.
 
     Raises:
         SecretUnavailableError: it cannot be read.
@@ -192,7 +192,7 @@ def operator_auth(auth: Auth | None) -> AuthValues:
 
 
 async def caller_auth(auth: Auth, context: ToolContext) -> AuthValues:
-    """What the requests of a call get with the credential of its principal, as it is now.
+    """The authentication of a call's requests with the current credential of its principal.
 
     Raises:
         MissingCredentialError: the principal has not given it.

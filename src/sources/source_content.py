@@ -1,4 +1,4 @@
-"""What a source offers besides tools: resources, resource templates and prompts. Entries are MCP's objects."""
+"""What a source offers in addition to tools: resources, resource templates and prompts. Entries are MCP's objects."""
 
 from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
@@ -17,9 +17,9 @@ class SourcePrompt:
     name: str
     """The source's own name."""
     entry: Entry
-    """With this daemon's name."""
+    """The prompt's entry, with its name in this daemon."""
     withheld: str | None = None
-    """Why callers do not get it, as a sentence: it has changed since it was pinned."""
+    """A sentence that says why callers do not get the prompt, such as that it has changed since it was pinned."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,13 +31,13 @@ class SourceContent:
     templates: Mapping[str, Entry] = field(default_factory=dict)
     """By URI template."""
     prompts: Mapping[str, SourcePrompt] = field(default_factory=dict)
-    """By this daemon's names, quarantined ones included."""
+    """By their names in this daemon, including quarantined prompts."""
     reads: bool = False
-    """The source answers ``read_resource``: it may have more resources than it lists."""
+    """Whether the source answers ``read_resource``. It may then have more resources than it lists."""
     completes: bool = False
-    """The source answers ``complete``."""
+    """Whether the source answers ``complete``."""
     subscribes: bool = False
-    """The source reports changes of resources."""
+    """Whether the source reports changes of resources."""
     timeout_s: float | None = None
     """The default timeout of a request to it."""
 
@@ -50,7 +50,7 @@ class ContentSource(Protocol):
 
     @property
     def latest(self) -> SourceContent:
-        """The latest listing."""
+        """The latest listing of the source."""
         ...
 
     async def read_resource(self, uri: str, context: ToolContext) -> dict[str, Any]:
@@ -72,7 +72,7 @@ class ContentSource(Protocol):
 
 @runtime_checkable
 class OffersContent(Protocol):
-    """A source that may offer more than tools."""
+    """A source that may also have resources and prompts."""
 
     @property
     def offered(self) -> ContentSource:
@@ -84,15 +84,15 @@ class SourceEvents(Protocol):
     """Receives what sources announce. Never blocks."""
 
     def content_changed(self, source: str) -> None:
-        """The source lists other resources or prompts."""
+        """Reports that the source's list of resources or prompts has changed."""
         ...
 
     def resource_updated(self, source: str, uri: str) -> None:
-        """The content of a followed resource has changed."""
+        """Reports that the content of a subscribed resource has changed."""
         ...
 
     def logged(self, source: str, level: str, logger: str | None, data: Any) -> None:
-        """The source has sent a log message."""
+        """Reports a log message of the source."""
         ...
 
     def taken_prompts(self, source: str) -> Container[str]:

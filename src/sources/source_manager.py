@@ -139,7 +139,7 @@ class SourceManager:
         self._open = open_source
         self._on_change = on_change
         self._active: dict[str, _ManagedSource] = {}
-        # Sources with changed settings that have no tools yet; until they do, the previous sources stay active.
+        # Sources with changed settings that have no tools yet; the previous sources stay active until they have.
         self._pending: dict[str, _ManagedSource] = {}
         self._closing: set[asyncio.Task[None]] = set()
 
@@ -163,7 +163,7 @@ class SourceManager:
 
     @property
     def instructions(self) -> dict[str, str]:
-        """What the sources tell models, in configured order."""
+        """The instructions of the sources for models, in configured order."""
         texts = {}
         for name, managed in self._active.items():
             source: object = managed.source
@@ -221,7 +221,7 @@ class SourceManager:
         return None if managed is None else managed.settings
 
     def notes_of(self, name: str) -> Sequence[SourceNote]:
-        """What is repaired, omitted or quarantined in a source's latest listing."""
+        """Notes about repaired, omitted and quarantined entries in a source's latest listing."""
         return self._active[name].notes if name in self._active else ()
 
     def refresh(self) -> None:
@@ -230,7 +230,7 @@ class SourceManager:
             managed.source.refresh()
 
     def look_again(self) -> None:
-        """A client lists tools: sources that may have changed without an announcement are read again soon."""
+        """Called when a client lists tools: sources that may have changed without notification are read again soon."""
         for managed in self._active.values():
             source: object = managed.source
             if isinstance(source, LooksAgain):

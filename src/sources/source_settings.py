@@ -42,7 +42,7 @@ class _Table(BaseModel):
 
 
 class RateSetting(_Table):
-    """The rate limit of a source: calls per minute, and calls at once after a pause."""
+    """The rate limit of a source: calls per minute, and the burst after a pause."""
 
     per_minute: Annotated[int, Field(ge=1)] = 100
     burst: Annotated[int, Field(ge=1)] = 100
@@ -59,7 +59,7 @@ class CachedSettings(_WithBindings):
     """Settings of sources whose tools can be answered from the cache."""
 
     cache_s: CacheTimes = ()
-    """For how long results of read-only tools answer the same calls again; by default never."""
+    """How long results of read-only tools answer equal calls; by default, nothing is cached."""
 
 
 class OpenApiSettings(CachedSettings):
@@ -103,7 +103,7 @@ def _mount(text: str) -> str:
 
 
 class ContainerLimits(_Table):
-    """What a server in a container may use."""
+    """The resources that a server in a container may use."""
 
     network: bool = False
     """Whether it reaches the network."""
@@ -184,7 +184,7 @@ class McpSettings(CachedSettings):
     @model_validator(mode="after")
     def _one_transport(self) -> Self:
         if self.runs_program == (self.url is not None):
-            raise PydanticCustomError("mcp_transport", "must have either command or url, or image")
+            raise PydanticCustomError("mcp_transport", "must have exactly one of command, url and image")
         if self.image is None and "container" in self.model_fields_set:
             raise PydanticCustomError("mcp_transport", "container requires image")
         if self.url is None and self.transport == "sse":

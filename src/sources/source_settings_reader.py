@@ -61,7 +61,7 @@ def _source(name: object, table: object) -> SourceSettings:
         raise SourceSettingsError(f"{place} must be a table with type and its settings")
     settings = _TYPES.get(str(table.get("type")))
     if settings is None:
-        raise SourceSettingsError(f"{place} type must be {', '.join(_TYPES)}")
+        raise SourceSettingsError(f"{place} type must be one of {', '.join(_TYPES)}")
     try:
         return settings.model_validate({**table, "bind": read_source_bindings(name, table.get("bind", {}))})
     except BindingError as error:

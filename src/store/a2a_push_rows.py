@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 
 class A2APushRow(NamedTuple):
-    """One configuration, and how many of its notifications were sent."""
+    """One configuration, and how far its notifications have been sent."""
 
     task: str
     id: str
@@ -22,14 +22,14 @@ class A2APushRow(NamedTuple):
 
 
 class A2APushDeleted(NamedTuple):
-    """A configuration was deleted."""
+    """Entry: a configuration was deleted."""
 
     task: str
     id: str
 
 
 class A2APushProgress(NamedTuple):
-    """An event was delivered, or an attempt failed. No effect if the configuration has been deleted."""
+    """Entry: an event was delivered, or an attempt failed. It has no effect if the configuration has been deleted."""
 
     task: str
     id: str

@@ -22,7 +22,7 @@ class A2AMessageRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     key: bytes
     """The hash of its principal, toolset, agent, context and id."""
     content: bytes
-    """The hash of what it says: a repeat has the same."""
+    """The hash of its content; a repeated message has the same hash."""
 
 
 class A2ATaskRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -34,13 +34,13 @@ class A2ATaskRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     agent: str
     context_id: str
     state: str
-    """The state of A2A 1.0 that was last seen."""
+    """The last known state, as a state of A2A 1.0."""
     changed_at: float
     """When it entered the state, as a Unix time in seconds."""
     ended: bool
     """Whether the state is final."""
     history: bytes
-    """JSON that is opaque to the store. Empty: not read; ``save`` leaves the stored one."""
+    """JSON that is opaque to the store. Empty if it was not read; ``save`` then keeps the stored one."""
     last_event: int = 0
     """The number of its last event."""
     new_events: tuple[A2AEvent, ...] = ()
@@ -48,11 +48,11 @@ class A2ATaskRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     message: A2AMessageRow | None = None
     """Its first message, if the task is new; None in what the store returns."""
     number: int = 0
-    """Set by the store: tasks in the order of their creation."""
+    """Set by the store; it increases in the order in which tasks are created."""
 
 
 class A2ATaskQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """Which tasks of a principal and agent a page has: the newest first."""
+    """Selects the tasks of a principal and agent on a page, newest first."""
 
     principal: str
     agent: str
@@ -80,10 +80,10 @@ class A2ATaskPage(NamedTuple):
 
 
 class A2AEarlier(NamedTuple):
-    """What is stored of a message that arrives."""
+    """What is stored about a message that arrives."""
 
     task_id: str | None
-    """The task that it began; None: the message is new."""
+    """The task that it began; None if the message is new."""
     content: bytes
     """As in ``A2AMessageRow``; empty if the message is new."""
     conversation: bool

@@ -25,8 +25,8 @@ class A2ATaskStore:
         await asyncio.wrap_future(self._writer.commit(row, soon=soon))
 
     async def earlier(self, message_key: bytes, conversation_id: str, principal: str) -> A2AEarlier:
-        """Returns what is stored of a message that arrives. It may miss entries that are queued: no client knows the id
-        of a task before the commit of its message, or that of a conversation before the commit of its first call.
+        """Returns what is stored about a message that arrives. It may miss queued entries, because no client knows the
+        id of a task before the commit of its message, or the id of a conversation before the commit of its first call.
         """
         return await self._reader.query(
             lambda queries: queries.earlier_message(message_key, conversation_id, principal)

@@ -1,4 +1,4 @@
-"""Recorded runs of agents: their list, and the child calls of one run. The questions are those of each database's SQL.
+"""Recorded runs of agents: their list, and the child calls of one run. Each database has its own SQL for these queries.
 
 A run of an agent is a run whose first child is its snapshot. Its calls are found by their path: the children of a child
 call have its path as their session.
@@ -18,9 +18,9 @@ Ask = Callable[[str, Mapping[str, Any]], Iterable[Sequence[Any]]]
 """Runs a statement with named values; returns its rows."""
 
 PAGE_ROWS: Final = 100
-"""Calls of runs that one statement returns."""
+"""The number of calls of runs that one statement returns."""
 _SUFFIX: Final = re.compile(r"~[0-9a-f]+(?=/|$)")
-"""Part of the ids of children that a resumed call made. The key of their run does not contain it."""
+"""A part of the ids of children that a resumed call made. The key of their run does not contain it."""
 
 
 class AgentRunStatements(NamedTuple):

@@ -1,4 +1,5 @@
-"""The audit chain: for each row a keyed hash of it and the previous row's hash; signed checkpoints for missing rows.
+"""The audit chain: each row has a keyed hash of the row and of the previous row's hash; signed checkpoints cover
+missing rows.
 
 Pure. ``docs/audit.md`` says what the chain can and cannot show.
 """
@@ -63,7 +64,7 @@ class ChainHead(msgspec.Struct, frozen=True, kw_only=True):
     at: float
     """Unix time in seconds. Every row that was recorded earlier is in the chain, or covered by a checkpoint."""
     closed: bool
-    """The daemon shut down cleanly, so the same is true of every row recorded after ``at``."""
+    """Whether the daemon shut down cleanly, so that the same is true of every row recorded after ``at``."""
     mac: bytes = b""
 
 
@@ -90,7 +91,7 @@ class ChainSigner:
 
     def row(self, before: bytes, row: bytes) -> bytes:
         """Returns the mac of ``row``, as ``canonical`` returned it. ``before`` is the mac of the previous row."""
-        signing = self._row.copy()  # takes half the time of a new one
+        signing = self._row.copy()  # copying takes half the time of making a new one
         signing.update(before + row)
         return signing.digest()
 
@@ -189,7 +190,7 @@ def _number(text: str) -> int | decimal.Decimal:
 
 
 _EXACT: Final = decimal.Context(prec=20_000, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
-"""More than the 16,383 digits that PostgreSQL stores after the decimal point."""
+"""The most digits after the decimal point, more than the 16,383 that PostgreSQL stores."""
 _LARGEST_EXPONENT: Final = 308
 """The largest decimal exponent of a double; numbers in arguments can be that large."""
 _NUL: Final = b"\\u0000"

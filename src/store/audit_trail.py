@@ -63,9 +63,9 @@ class AuditTrail:
         return await self._reader.query_flushed(lambda queries: queries.find_call(call_id, principal))
 
     async def search(self, wanted: CallFilter, before: int | None, limit: int) -> CallPage:
-        """Returns the calls of a filter that ended before the one with seq ``before``, newest first, among the next
-        ``SCANNED_ROWS``. It reads them in pieces, one search at a time, so that other reads wait for
-        one piece at most.
+        """Searches the next ``SCANNED_ROWS`` calls that ended before the one with seq ``before``; returns those that
+        match a filter, newest first. Rows are read in pieces, one search at a time, so that other reads wait for at
+        most one piece.
         """
         calls: list[CallRow] = []
         searched_to: float | None = None
@@ -93,8 +93,8 @@ class AuditTrail:
         return await self._reader.query(lambda queries: queries.totals(principal))
 
     async def usage_since(self, day: str, principal: str | None = None) -> list[DailyUsage]:
-        """Returns what was spent at the vendors since a day (``YYYY-MM-DD``, UTC), newest day first, by all principals
-        or by one.
+        """Returns the spending at vendors since a day (``YYYY-MM-DD``, UTC), newest day first, of all principals or of
+        one.
         """
         return await self._reader.query(lambda queries: queries.usage_since(day, principal))
 

@@ -1,4 +1,4 @@
-"""Searches in ended calls: what is wanted, and one page of what is found."""
+"""Searches in ended calls: the filter, and a page of results."""
 
 import msgspec
 
@@ -15,7 +15,7 @@ class CallFilter(msgspec.Struct, frozen=True, kw_only=True):
     session: str = ""
     """The beginning of a session's label or id."""
     text: str = ""
-    """A part of the id, the error or the recorded arguments; of ASCII letters the case is ignored."""
+    """A part of the id, the error or the recorded arguments; the case of ASCII letters is ignored."""
     since: float | None = None
     until: float | None = None
     """The call started before this Unix time."""

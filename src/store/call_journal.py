@@ -133,14 +133,14 @@ class CallJournal:
         return await self._reader.query_flushed(lambda queries: queries.children_of_run(run, principal))
 
     async def detached_calls(self) -> list[StoredDetachedCall]:
-        """Returns the detached calls that have started, have not ended and are not paused, and that no process runs;
-        the oldest first. This process runs them from now on.
+        """Assigns the detached calls that have started, have not ended, are not paused and run in no process to this
+        process; returns them, oldest first.
         """
         return await self.adopt_detached()
 
     async def adopt_detached(self, *, call_id: str | None = None, limit: int | None = None) -> list[StoredDetachedCall]:
-        """Returns detached calls that no process runs, and that this one runs from now on: the oldest that are not
-        paused, or one by its id, which a decision has just continued.
+        """Assigns detached calls that no process runs to this process, and returns them: the oldest that are not
+        paused, or one by its id, after a decision has continued it.
 
         Raises:
             NodeFencedError: this node has been declared dead.
@@ -207,7 +207,7 @@ class CallJournal:
         """Persists decisions on open requests, in one commit.
 
         Raises:
-            StoreError: a write fails; then decisions that are not written now are not written later.
+            StoreError: a write fails; decisions that are not written now are not written later.
         """
         written = [asyncio.wrap_future(self._writer.commit(decision)) for decision in decisions]
         await asyncio.gather(*written)

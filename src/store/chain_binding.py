@@ -14,7 +14,7 @@ from .audit_chain import Checkpoint
 
 
 class ChainEnd(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """How far a chain had come."""
+    """The end of a chain at some time."""
 
     chain: str
     """Its name."""
@@ -37,7 +37,7 @@ def bound_hash(ends: Sequence[ChainEnd]) -> bytes:
 
 
 def last_bound(checkpoints: Sequence[Checkpoint]) -> Checkpoint | None:
-    """Returns the last checkpoint ``bound`` of the present chain."""
+    """Returns the last checkpoint ``bound`` of the current chain."""
     bound = None
     for checkpoint in checkpoints:
         if checkpoint.kind == "bound":

@@ -1,4 +1,4 @@
-"""What one transaction adds to the audit chain: rows, checkpoints and the head. The same for each database."""
+"""What one transaction adds to the audit chain: rows, checkpoints and the head. All databases use this code."""
 
 import itertools
 import time
@@ -37,7 +37,7 @@ class ChainExtension:
         self.signer: Final = signer
         self.head = head
         self.dropped = dropped
-        """Dropped rows since the start that a checkpoint covers."""
+        """The number of rows dropped since the start that a checkpoint covers."""
 
     def number_rows(self, rows: Iterable[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
         """Returns rows (of values that ``canonical`` takes), each with its seq prepended and its mac appended."""

@@ -1,4 +1,4 @@
-"""What a database that several nodes share offers about its nodes."""
+"""The interface to the nodes of a database that several nodes share."""
 
 from collections.abc import Callable
 from typing import Protocol
@@ -31,10 +31,10 @@ class ClusterPort(Protocol):
         ...
 
     on_fenced: Callable[[str], None]
-    """Called on the writer's thread, with the reason, before anything of a refused commit is reported."""
+    """Called on the writer's thread with the reason, before the entries of a refused commit are reported."""
 
     async def announce(self, address: str, details: str) -> None:
-        """Stores how the other nodes reach this one, and what it is."""
+        """Stores how the other nodes reach this one, and the digests of its settings."""
         ...
 
     async def nodes(self) -> list[NodeRow]:
@@ -48,7 +48,7 @@ class ClusterPort(Protocol):
         ...
 
     async def drain(self) -> None:
-        """Stores that this node is about to stop: it is not declared dead although its port closes."""
+        """Stores that this node is about to stop, so that it is not declared dead when its port closes."""
         ...
 
     async def leave(self) -> None:
@@ -56,5 +56,5 @@ class ClusterPort(Protocol):
         ...
 
     async def close(self) -> None:
-        """Closes what it has opened besides the store's writer and reader."""
+        """Closes the connections that it has opened in addition to those of the store's writer and reader."""
         ...

@@ -1,4 +1,4 @@
-"""What the writer commits: entries of all parts, each with the future that awaits it."""
+"""The entries that the writer commits, of all parts of the store, each with the future that awaits it."""
 
 import concurrent.futures
 from collections.abc import Sequence
@@ -33,76 +33,78 @@ class InterruptedCall(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class SessionsSeen(NamedTuple):
-    """Clients hold these sessions."""
+    """Entry: clients hold these sessions."""
 
     session_ids: Sequence[str]
     at: float
 
 
 class ResultsAcknowledged(NamedTuple):
-    """A client has the answers to these requests."""
+    """Entry: a client has the answers to these requests."""
 
     session_id: str
     request_keys: Sequence[str]
 
 
 class SessionClosed(NamedTuple):
-    """This session cannot be resumed."""
+    """Entry: this session cannot be resumed."""
 
     session_id: str
 
 
 class LocalResults(NamedTuple):
-    """Results of local calls, for clients that resume their sessions after a restart."""
+    """Entry: results of local calls, for clients that resume their sessions after a restart."""
 
     calls: Sequence[StoredCall]
 
 
 class SyncRequested(NamedTuple):
-    """Everything committed so far must survive a power cut."""
+    """Entry: everything committed so far must survive a power cut."""
 
 
 class RunResumed(NamedTuple):
-    """A call continues an earlier run."""
+    """Entry: a call continues an earlier run."""
 
     call_id: str
     run: str
 
 
 class SessionsReleased(NamedTuple):
-    """This node holds these sessions no longer. Nothing to do if only one process uses the database."""
+    """Entry: this node no longer holds these sessions. It has no effect if only one process uses the database."""
 
     session_ids: Sequence[str]
 
 
 class NodeAnnounced(NamedTuple):
-    """What this node tells the other nodes."""
+    """Entry: what this node announces to the other nodes."""
 
     address: str
     details: str
 
 
 class NodeDraining(NamedTuple):
-    """This node is stopping."""
+    """Entry: this node is stopping."""
 
 
 class NodeLeft(NamedTuple):
-    """This node ends: others may hold its sessions."""
+    """Entry: this node ends, so others may hold its sessions."""
 
 
 class NodeDeclaredDead(NamedTuple):
-    """A node may be dead: settle what it leaves."""
+    """Entry: declare a node dead, if that is allowed, and settle its calls and sessions."""
 
     epoch: str
     suspicion: Suspicion
 
 
 class RetentionDue(NamedTuple):
-    """Data may be beyond the retention."""
+    """Entry: delete expired data."""
 
 
 class DaemonRestarted(NamedTuple):
-    """The daemon starts: calls without a stored session can be deleted, and runs have ended unless they resume."""
+    """Entry: the daemon starts, so calls without a stored session can be deleted, and runs that do not resume have
+    ended.
+    """
 
 
 Entry = (
@@ -173,7 +175,7 @@ class CommitItem(msgspec.Struct, eq=False):
 
     @property
     def durable(self) -> bool:
-        """Whether it must survive a power cut, because something happens or is sent once it is written."""
+        """Whether it must survive a power cut, because its writing lets a tool start or an answer be sent."""
         return isinstance(
             self.entry,
             CallStart

@@ -50,7 +50,7 @@ class ConversationCopy(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class SettledConversationCopies(msgspec.Struct, frozen=True, kw_only=True):
-    """Which copies were sent or refused, by their numbers."""
+    """Entry: which copies were sent or refused, by their numbers."""
 
     at: float
     """Unix time in seconds."""
@@ -67,9 +67,9 @@ class ConversationOutboxState(msgspec.Struct, frozen=True, kw_only=True):
     sent: int
     refused: int
     dropped: int
-    """Removed by retention before they were sent."""
+    """The number of copies that retention deleted before they were sent."""
     last_sent_at: float | None
-    """Unix time; None before the first."""
+    """A Unix time; None before the first copy was sent."""
 
 
 class StoredTurn(msgspec.Struct, frozen=True, gc=False):
@@ -119,7 +119,7 @@ class ConversationUpdate(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ConversationReleased(NamedTuple):
-    """This node no longer uses the conversation."""
+    """Entry: this node no longer uses the conversation."""
 
     id: str
 

@@ -17,7 +17,7 @@ from .store_writer import StoreWriter
 class ConversationStore:
     """Reads raise StoreError if the database cannot be read.
 
-    ``shared``: other nodes use the database, so a conversation has to be claimed before a call uses it, and to be
+    With ``shared``, other nodes use the database, so a conversation has to be claimed before a call uses it, and
     released afterwards.
     """
 
@@ -38,8 +38,8 @@ class ConversationStore:
         return await self._reader.query_flushed(lambda queries: queries.load_conversation(conversation_id, principal))
 
     async def claim(self, conversation_id: str, principal: str) -> StoredConversation | None:
-        """Returns a principal's conversation, which this process uses from now on; None if it does not exist, or is
-        another's.
+        """Claims a principal's conversation for this process and returns it; None if it does not exist or belongs to
+        another principal.
 
         Raises:
             ConversationHeldError: a call on another node uses it.
@@ -67,7 +67,7 @@ class ConversationStore:
         self._writer.enqueue(update)
 
     async def newest(self, principal: str, limit: int) -> list[tuple[str, float, int]]:
-        """Returns a principal's conversations that were used last: id, time and bytes, the newest first."""
+        """Returns the most recently used conversations of a principal: id, time and bytes, newest first."""
         return await self._reader.query(lambda queries: queries.newest_conversations(principal, limit))
 
     async def update(self, update: ConversationUpdate) -> None:

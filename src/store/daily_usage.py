@@ -1,4 +1,4 @@
-"""What was spent at the vendors, by day."""
+"""The spending at vendors, by day."""
 
 import datetime as dt
 from collections.abc import Iterable
@@ -18,7 +18,9 @@ class DailyUsage(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     principal: str
     tool: str
     agent: str = ""
-    """The outermost agent of the call, whose run spent it; empty if none, or if the day is older than this column."""
+    """The outermost agent around the call, whose run spent the amount; empty if there is none, or if the day is older
+    than this column.
+    """
     provider: str
     model: str
     """The catalog's id."""

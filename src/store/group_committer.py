@@ -1,4 +1,4 @@
-"""Collects entries and commits them in groups: what is the same for each database.
+"""Collects entries and commits them in groups. This is the part that all databases share.
 
 Failed writes are retried as long as the process lives, except those that were reported as not written.
 """
@@ -35,7 +35,7 @@ class GroupCommitter(abc.ABC):
         self.group: list[CommitItem] = []
         """Added and not yet committed."""
         self.problem: str | None = None
-        """Why writes fail at present; None if they succeed."""
+        """The reason why writes currently fail; None if they succeed."""
         self.clock = StoreClock(time.time())
         """The store's clock; until the database is open, the system's."""
         self.retention_due = 0.0

@@ -1,6 +1,6 @@
-"""What becomes of a call that had started and not ended when its process ended. Pure.
+"""How a call is settled that had started and not ended when its process ended. Pure.
 
-A call that had created a detached call is answered with its id, so that a repeat finds what it created. The outcome of
+If the call had created a detached call, the answer is the id of that call, so that a repeat finds it. The outcome of
 any other call is unknown.
 """
 

@@ -11,13 +11,14 @@ import time
 from typing import Final
 
 CLOCK_DRIFT: Final = 0.01
-"""The part of a lease that is not used, because two clocks do not run equally fast. NTP slews a clock by 0.0005 at
-most."""
+"""The share of a lease that is not used, because two clocks do not run equally fast. NTP slews a clock by at most
+0.0005.
+"""
 HEARTBEATS: Final = 4
-"""How often a lease is renewed before it would end, if nothing else is written."""
+"""How often an idle node renews its lease before the lease would end."""
 
 _BOOT_CLOCK: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
-"""Continues while the machine sleeps. On macOS, the monotonic clock of the C library does that."""
+"""A clock that continues while the machine sleeps. On macOS, this is the monotonic clock of the C library."""
 
 
 def boot_time() -> float:
@@ -26,10 +27,10 @@ def boot_time() -> float:
 
 
 class NodeLease:
-    """The lease as this node may count on it.
+    """The lease of this node, as measured by this process.
 
-    The store's writer thread renews and fences it, any thread may read it. A node without a valid lease takes no frames
-    and sends none on sessions that can be resumed: another node may hold them now.
+    The store's writer thread renews and fences it; any thread may read it. A node without a valid lease neither
+    receives nor sends frames on sessions that can be resumed, because another node may hold them now.
     """
 
     def __init__(self, lease_s: float) -> None:
@@ -42,7 +43,7 @@ class NodeLease:
 
     @property
     def fenced(self) -> str | None:
-        """Why this node must end; None if it may continue. It never becomes None again."""
+        """The reason why this node must end; None if it may continue. It never becomes None again."""
         return self._fenced
 
     @property
@@ -55,11 +56,11 @@ class NodeLease:
         return now < self._good_until and self._fenced is None
 
     def renewed(self, sent_at: float) -> None:
-        """A commit succeeded that was sent at this time. Commits may be acknowledged in any order."""
+        """Records that a commit succeeded that was sent at this time. Commits may be acknowledged in any order."""
         self._good_until = max(self._good_until, sent_at + self.lease_s * (1 - CLOCK_DRIFT))
 
     def fence(self, reason: str) -> None:
-        """The database shows that this node was declared dead, or has lost its commits."""
+        """Records that this node was declared dead, or that the database has lost its commits."""
         if self._fenced is None:
             self._fenced = reason
 

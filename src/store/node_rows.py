@@ -1,4 +1,4 @@
-"""The nodes of a cluster as the database shows them, and who holds a session."""
+"""The nodes of a cluster as the database shows them, and whether a node may be declared dead."""
 
 from typing import Final, Literal
 
@@ -7,8 +7,9 @@ import msgspec
 NodeState = Literal["live", "draining", "dead"]
 
 Suspicion = Literal["none", "unreachable", "replaced"]
-"""Why a node may be dead although its lease has not ended. ``unreachable``: a connection to its address was refused, so
-nothing listens there. ``replaced``: a process starts under its name."""
+"""The reason to assume that a node is dead although its lease has not ended. ``unreachable``: a connection to its
+address was refused, so nothing listens there. ``replaced``: a process starts under its name.
+"""
 
 
 class NodeRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -18,9 +19,9 @@ class NodeRow(msgspec.Struct, frozen=True, kw_only=True):
     """Identifies the process. The ids of its calls begin with it."""
     name: str
     address: str
-    """How the other nodes reach it, as it announced itself; empty if it has not yet."""
+    """How the other nodes reach it, as it announced; empty if it has announced nothing yet."""
     details: str
-    """Its version and the digests of its settings, as it announced them; empty if it has not yet."""
+    """Its version and the digests of its settings, as it announced them; empty if it has not announced them yet."""
     state: NodeState
     left_s: float
     """The remaining seconds of its lease by the database's clock; negative once it has ended."""
@@ -29,8 +30,9 @@ class NodeRow(msgspec.Struct, frozen=True, kw_only=True):
 def may_declare_dead(state: NodeState, left_s: float, suspicion: Suspicion) -> bool:
     """Returns whether a node may be declared dead, which the database decides in the same way.
 
-    The lease decides. Before it ends, a suspicion is enough, because each commit of the node is refused from then on: a
-    wrong suspicion costs a process, not a promise. Except for a draining node, whose port closes before it ends.
+    A node whose lease has ended may be declared dead. Before that, a suspicion is enough, because each later commit of
+    the node is refused: a wrong suspicion ends a process, but breaks no promise. A draining node is an exception,
+    because its port closes before the node ends.
     """
     if state == "dead":
         return False

@@ -1,4 +1,4 @@
-"""Where retained results are: files of one daemon, or a database that several nodes use.
+"""The interface of storages for retained results: the files of one daemon, or a database that several nodes use.
 
 Exceptions::
 
@@ -69,7 +69,7 @@ class ResultStorage(Protocol):
         """
 
     def find(self, principal: str, handle: str, now: float, /) -> ResultFile:
-        """Returns what is known of a result.
+        """Returns what is known about a result.
 
         Raises:
             ResultDeletedError, ResultUnknownError: it does not exist.

@@ -8,7 +8,7 @@ from ..protocol.tool_call import ModelUsage
 
 
 class RunUsage(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """What one call of a run spent itself."""
+    """The usage of one call of a run, without its children."""
 
     usage: ModelUsage
     """Its model is the one that answered last."""

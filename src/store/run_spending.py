@@ -1,7 +1,7 @@
-"""What the calls of a run spent, and what an agent spent on a day: sums of audit rows. Only reads.
+"""The usage of a run's calls, and the spending of an agent on a day, as sums of audit rows. Only reads.
 
-Ids of child calls begin with their parent's id. A child that a resumed call made has a suffix after its name; the
-key of its run has no such suffix. The questions are those of each database's SQL.
+Ids of child calls begin with their parent's id. A child that a resumed call made has a suffix after its name; the key
+of its run has no such suffix. Each database has its own SQL for these queries.
 """
 
 import datetime as dt
@@ -74,7 +74,7 @@ def spending_of_tool(ask: Ask, sql: RunUsageStatements, tool: str, day: str) -> 
     begins = dt.datetime.fromisoformat(day).replace(tzinfo=dt.UTC).timestamp()
     belongs: dict[str, bool] = {}
     spent: defaultdict[str, float] = defaultdict(float)
-    # A detached call takes a day at most.
+    # A detached call takes at most a day.
     for call_id, ended_at, amount, currency in ask(sql.spending, {"since": begins - _DAY_S}):
         if begins <= ended_at < begins + _DAY_S and any(
             _belongs(ask, sql, path, tool, belongs) for path in _ancestors(_SUFFIX.sub("", call_id))
@@ -84,7 +84,7 @@ def spending_of_tool(ask: Ask, sql: RunUsageStatements, tool: str, day: str) -> 
 
 
 def _ancestors(path: str) -> Iterator[str]:
-    """The path of a call and of those around it, the outermost first."""
+    """The paths of a call and its parents, the outermost first."""
     parts = path.split("/")
     return ("/".join(parts[:count]) for count in range(1, len(parts) + 1))
 

@@ -1,6 +1,6 @@
-"""How the definitions in a database differ from those of its schema.
+"""Compares the definitions in a database with those of its schema.
 
-Rows are signed; a trigger, view or index is not. An added trigger could copy, change or delete what is written next.
+Rows are signed, but triggers, views and indexes are not. An added trigger could copy, change or delete later rows.
 """
 
 from collections.abc import Mapping

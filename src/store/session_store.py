@@ -26,7 +26,9 @@ class SessionStore:
         self._writer.enqueue_optional(row)
 
     def mark_seen(self, session_ids: Sequence[str]) -> None:
-        """Records that clients hold these sessions. One without calls is deleted 7 days after it was last seen."""
+        """Records that clients hold these sessions. A session without calls is deleted 7 days after it was last
+        seen.
+        """
         self._writer.enqueue_optional(SessionsSeen(session_ids, time.time()))
 
     def acknowledge(self, session_id: str, request_keys: Sequence[str]) -> None:
@@ -38,14 +40,13 @@ class SessionStore:
         self._writer.enqueue_optional(SessionClosed(session_id))
 
     def release(self, session_ids: Sequence[str]) -> None:
-        """This process holds these sessions no longer; they stay stored. It is never dropped."""
+        """Records that this process no longer holds these sessions, which stay stored. This entry is never dropped."""
         self._writer.enqueue(SessionsReleased(session_ids))
 
     async def find_by_key_hash(self, key_hash: bytes) -> StoredSession | None:
-        """Returns the session with this hash of a resume key, with its ended calls, and marks it as seen. From now on
-        this process holds it.
-
-        It has its last 4,096 calls at most, and local calls only as long as their results are stored.
+        """Makes this process the holder of the session with this hash of a resume key, and marks it as seen. Returns
+        the session with its ended calls: at most the last 4,096, and local calls only as long as their results are
+        stored.
 
         Raises:
             SessionHeldError: another node of the database holds it.

@@ -19,11 +19,11 @@ class BudgetLimit(NamedTuple):
     currency: str
     amount: float
     known: float
-    """What this node knows to be spent today. It counts if the database has nothing of the budget yet."""
+    """The amount spent today as this node knows it. It is used if the database has no amount of the budget yet."""
 
 
 class BudgetUse(NamedTuple):
-    """What is spent and reserved of a budget today, on all nodes, in one currency."""
+    """The amounts of a budget spent and reserved today on all nodes, in one currency."""
 
     scope: str
     currency: str
@@ -32,7 +32,7 @@ class BudgetUse(NamedTuple):
 
 
 class AdmitRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """A request to a vendor that wants to be sent."""
+    """A request to a vendor that asks for admission."""
 
     id: int
     """Chosen at random from 63 bits."""
@@ -40,11 +40,11 @@ class AdmitRequest(msgspec.Struct, frozen=True, kw_only=True):
     permits: int
     """How many requests to the provider may run at once, on all nodes."""
     scopes: tuple[str, ...]
-    """The budgets for which it counts."""
+    """The budgets that it counts towards."""
     limits: tuple[BudgetLimit, ...]
-    """What limits these budgets."""
+    """The limits of these budgets."""
     estimate: Cost | None
-    """The cost to reserve; None: nothing is reserved, and the request is refused only if a budget is spent."""
+    """The cost to reserve. With None, nothing is reserved, and the request is refused only if a budget is spent."""
 
 
 class AdmitAnswer(NamedTuple):
@@ -59,9 +59,9 @@ class RateSlot(NamedTuple):
 
     reserved: bool
     wait_s: float
-    """Until the slot."""
+    """The seconds until the slot."""
     full_in_s: float
-    """Until the rate has its whole burst again if no call comes; before this call."""
+    """The seconds until the rate has its whole burst again if no further call comes, as before this call."""
 
 
 class QuotaUse(NamedTuple):
@@ -71,26 +71,26 @@ class QuotaUse(NamedTuple):
     per_minute: int | None
     per_day: int | None
     known: int
-    """Calls of today that count if the database has nothing of today yet."""
+    """The calls of today as this node knows them, used if the database has no count of today yet."""
 
 
 class TakenCall(NamedTuple):
     """Whether a call was counted."""
 
     refused_by: str | None
-    """The quota that is used up for the longest time; None: the call was counted."""
+    """The exhausted quota with the longest remaining time; None if the call was counted."""
     of_day: bool | None
-    """Whether it is the limit of the day."""
+    """Whether the daily limit of that quota was reached."""
     wait_s: float
 
 
 class RunningShare(NamedTuple):
-    """A node's part of the calls of a principal that may run at once."""
+    """A node's share of the calls of a principal that may run at once."""
 
     held: int
-    """What other nodes cannot use."""
+    """The permits that this node has, so that other nodes cannot use them."""
     part: int
-    """What it should use at most: less than ``held`` if others want some of it back."""
+    """The most permits that it should use: fewer than ``held`` if other nodes want some of them."""
 
 
 class SharedLimitsPort(Protocol):
@@ -104,17 +104,17 @@ class SharedLimitsPort(Protocol):
         ...
 
     async def admit(self, request: AdmitRequest, *, may_take: bool) -> AdmitAnswer:
-        """Takes a permit and reserves the estimate, or says why not. Without ``may_take``, only says whether a budget
-        refuses the request; with it, a node that finds the provider busy gets a place in the line.
+        """Takes a permit and reserves the estimate, or returns why not. Without ``may_take``, it only returns whether a
+        budget refuses the request. With it, a node that finds the provider busy gets a place in the queue.
         """
         ...
 
     async def settle(self, request_id: int, cost: Cost | None) -> None:
-        """Returns the permit and the reservation, and books what the request cost. Again, it does nothing."""
+        """Returns the permit and the reservation, and books the cost of the request. A second call does nothing."""
         ...
 
     async def withdraw(self, provider: str) -> None:
-        """Leaves the line for a permit."""
+        """Leaves the queue for a permit."""
         ...
 
     async def held(self) -> frozenset[int]:
@@ -122,7 +122,7 @@ class SharedLimitsPort(Protocol):
         ...
 
     async def budget_uses(self) -> Sequence[BudgetUse]:
-        """Returns what is spent and reserved today, of all budgets."""
+        """Returns the amounts of all budgets that are spent and reserved today."""
         ...
 
     async def reserve_slot(
@@ -136,7 +136,7 @@ class SharedLimitsPort(Protocol):
         ...
 
     async def share_running(self, principal: str, *, max_running: int, wants: int, uses: int) -> RunningShare:
-        """Asks for a part of the calls of a principal that may run at once: this node ``wants`` so many, and runs
-        ``uses`` of them. Until the answer, it starts none.
+        """Asks for a share of the calls of a principal that may run at once: this node ``wants`` this many permits and
+        currently ``uses`` that many. Until the answer, it must start no further call.
         """
         ...

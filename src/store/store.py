@@ -40,7 +40,7 @@ class Store:
         cluster: ClusterPort | None = None,
     ) -> None:
         self.cluster: Final = cluster
-        """The nodes that share the database; None for an embedded one, which this process has for itself."""
+        """The nodes that share the database; None for an embedded database, which only this process uses."""
         self._path = path
         self._writer = writer
         self._reader = reader
@@ -70,7 +70,7 @@ class Store:
 
     @property
     def problem(self) -> str | None:
-        """Why writes fail at present; None if they succeed."""
+        """The reason why writes currently fail; None if they succeed."""
         return self._writer.problem
 
     @property
@@ -105,7 +105,7 @@ class Store:
         await asyncio.wrap_future(self._writer.sync())
 
     async def close(self) -> None:
-        """Writes what is queued, within 5 s, and closes the file. A read that runs for another second is abandoned."""
+        """Writes queued entries within 5 s, and closes the file. A read that runs for another second is abandoned."""
         if self.cluster is not None:
             await self.cluster.close()
         # The reader first: SQLite checkpoints the WAL when the last connection that can write is closed.

@@ -1,8 +1,8 @@
 """The store's clock, by which results, ids and sessions expire. It advances while a daemon runs and is stopped while
 none does, so no change of the system's clock, before or after a restart, makes the store forget an id.
 
-Callers use Unix times. The store converts them by their age: what is an hour old by the system's clock is stored as an
-hour old by this one.
+Callers use Unix times. The store converts them by their age: a time that is an hour ago by the system's clock becomes a
+time that is an hour ago by this clock.
 """
 
 import time

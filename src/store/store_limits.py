@@ -1,4 +1,4 @@
-"""The bounds of stored data, and the times of the writer: the same for each database."""
+"""The limits of stored data, and the times of the writer, for all databases."""
 
 from typing import Final
 
@@ -36,8 +36,8 @@ SCANNED_ROWS: Final = 20_000
 
 
 PIECE_ROWS: Final = 1_000
-"""How many rows one query of a search reads: other readers of the store wait meanwhile. 20,000 rows with full arguments
-take above a second.
+"""How many rows one query of a search reads. Other readers of the store wait during a query, and 20,000 rows with full
+arguments take more than a second.
 """
 
 
@@ -45,25 +45,25 @@ MAX_CHILDREN: Final = 1_000
 
 
 MAX_A2A_TASKS: Final = 100_000
-"""The tasks of all principals that are stored; beyond it, the oldest that have ended are deleted."""
+"""The most stored tasks of all principals; beyond it, the oldest tasks that have ended are deleted."""
 
 
 MESSAGE_TTL_S: Final = 7 * 86400.0
-"""How long a message is known at least, so that a repeat begins no second task: as long as the request ids of calls
-(``ID_TTL_S``).
+"""The minimum time for which a message is known, so that a repeat begins no second task: as long as the request ids of
+calls (``ID_TTL_S``).
 """
 
 
 MAX_EVENTS: Final = 100
-"""Events of one look."""
+"""The most events that one read returns."""
 
 
 MAX_EVENT_BYTES: Final = 1024**2
-"""The bytes of the events of one look, unless the first alone has more: an answer may have 20 MiB."""
+"""The most bytes of the events that one read returns, unless the first alone has more: an answer may have 20 MiB."""
 
 
 RESEALED_AT_ONCE: Final = 100
-"""The rows of one look for credentials that have to be encrypted again."""
+"""The most rows of one search for credentials that have to be encrypted again."""
 
 
 MAX_OWNERS: Final = 100_000

@@ -1,7 +1,7 @@
-"""What an adapter offers to the parts of the store: questions to its database, and a reader that asks them.
+"""The interface of a database adapter to the parts of the store: its queries, and a reader that runs them.
 
-The parts (``call_journal.py``, ``session_store.py`` and so on) exist once. An adapter, such as ``sqlite/``, is a
-``GroupCommitter``, a ``StoreReader`` and the questions below, with its own SQL. No part sees a connection.
+The parts (``call_journal.py``, ``session_store.py`` and so on) exist once. An adapter, such as ``sqlite/``, consists of
+a ``GroupCommitter``, a ``StoreReader`` and the queries below, with its own SQL. No part sees a connection.
 
 Times are Unix times in seconds, except where they are times of the store's clock (``store_clock.py``).
 """
@@ -85,7 +85,7 @@ class RunQueries(Protocol):
 
 
 class DetachedQueries(Protocol):
-    """Detached calls that have not ended, and their pauses; when they expire are times of the store's clock."""
+    """Detached calls that have not ended, and their pauses. Their times of expiry are times of the store's clock."""
 
     def unfinished_detached(self) -> list[StoredDetachedCall]:
         """Returns those that are not paused, the oldest first."""
@@ -247,24 +247,24 @@ class Queries(
     RegistryQueries,
     Protocol,
 ):
-    """All questions of one reading transaction, on the reader's thread."""
+    """All queries, within one reading transaction on the reader's thread."""
 
 
 class StoreReader(Protocol):
-    """Asks the questions, concurrently with the writer."""
+    """Runs the queries, concurrently with the writer."""
 
     damage: str | None
     """The first damage that a read found, and the remedy; None if none was found."""
 
     async def query(self, ask: Callable[[Queries], T]) -> T:
-        """Asks a question. It may miss rows that are still queued.
+        """Runs a query. It may miss rows that are still queued.
 
         Raises:
             StoreError: the database cannot be read.
         """
 
     async def query_flushed(self, ask: Callable[[Queries], T]) -> T:
-        """Asks a question after all earlier entries have been committed.
+        """Runs a query after all earlier entries have been committed.
 
         Raises:
             StoreError: the database cannot be read.

@@ -12,7 +12,7 @@ from .audit_chain import Checkpoint
 
 
 class CallRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """The audit row of one call: who, what, how long, at what price. Written once, when the call has ended.
+    """The audit row of one call: caller, tool, duration, cost. Written once, when the call has ended.
 
     Its fields are the columns of the table ``call``.
     """
@@ -116,7 +116,7 @@ class AuditOutboxState(msgspec.Struct, frozen=True, kw_only=True):
     """How far the calls have been sent; the counts cover all calls ever recorded."""
 
     settled_seq: int
-    """Nothing up to this seq is left to send."""
+    """All calls up to this seq are settled."""
     backlog: int
     """Unsent calls."""
     sent: int
@@ -141,7 +141,7 @@ class SessionRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     opened_at: float
     """Unix time in seconds."""
     former: bool = False
-    """One of its calls used an argument name of an earlier server."""
+    """Whether one of its calls used an argument name of an earlier server."""
 
 
 class CallStart(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -151,23 +151,27 @@ class CallStart(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     request_key: str
     """``frame_decoding.request_key`` of its request id."""
     echo_id: bool
-    """Its answer has the request id under the older name ``id`` as well."""
+    """Whether its answer also has the request id under the older name ``id``."""
     arguments_hash: bytes
     row: CallRow
     """Its audit row in case the daemon ends abruptly: without arguments, outcome ``OUTCOME_UNKNOWN``."""
     child: bool = False
-    """It is a child call: ``session_id`` identifies its parent's run, and ``request_key`` is its name there."""
+    """Whether it is a child call: ``session_id`` then identifies its parent's run, and ``request_key`` is its name
+    there.
+    """
     orchestration: bool = False
-    """It is a call of an orchestration tool."""
+    """Whether it is a call of an orchestration tool."""
     replace: bool = False
-    """It replaces the entry of an earlier run of this child call, if that was interrupted or its result has expired. A
-    call of an orchestration tool also replaces the entry of a run that is done; the entries of its children stay."""
+    """Whether it replaces the entry of an earlier run of this child call, if that run was interrupted or its result has
+    expired. A call of an orchestration tool also replaces the entry of a run that is done; the entries of its children
+    stay.
+    """
     detached: "DetachedRequest | None" = None
     """The request of a detached call, which resumes at the next start if it has not ended."""
     pause: "CallPause | None" = None
     """Set if this detached call begins paused."""
     task: A2ATaskRow | None = None
-    """The task of A2A that this detached call is."""
+    """The A2A task of this detached call."""
 
 
 class DetachedRequest(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -239,7 +243,7 @@ class StoredDetachedCall(DetachedRequest, frozen=True, kw_only=True, gc=False):
     drops_at: float | None = None
     """Since its first pause: when its run is dropped, as a Unix time."""
     dropped: bool = False
-    """Some results of its run were deleted, because the principal's unfinished runs exceeded their limit."""
+    """Whether some results of its run were deleted, because the principal's unfinished runs exceeded their limit."""
 
 
 class CallEnd(msgspec.Struct, frozen=True, kw_only=True, gc=False):

@@ -42,7 +42,8 @@ def setting_message(details: ErrorDetails) -> str:
     if kind == "literal_error":
         options = re.findall(r"'([^']+)'", str(context["expected"]))
         hint = did_you_mean(close_names(str(details.get("input", "")), options, n=1))
-        return f"must be {', '.join(options)}" + (f"; {hint}" if hint else "")
+        choices = "must be " if len(options) == 1 else "must be one of "
+        return choices + ", ".join(options) + (f"; {hint}" if hint else "")
     template = _TEMPLATES.get(kind)
     return details["msg"] if template is None else template.format_map(context)
 

@@ -19,7 +19,7 @@ from .search_fields import Field, QueryWords, RankedTool, SearchText, query_word
 from .search_vocabulary import ACTIONS, SYNONYMS, VAGUE, Action, derived
 
 MAX_RANKED: Final = 200
-"""The tools that the second stage compares."""
+"""The most tools that the second stage compares."""
 
 _WEIGHTS: Final[Mapping[Field, float]] = {
     Field.NAME: 1.5,
@@ -44,21 +44,21 @@ _B: Final[Mapping[Field, float]] = {
 _K1: Final = 1.2
 """The saturation of weights; BM25's usual constant."""
 _SYNONYM, _DERIVED, _PREFIX, _COMPOUND = 0.5, 0.6, 0.5, 0.8
-"""The weights of other words that match, as shares of the word's own."""
+"""The weights of other matching words, as shares of the word's own weight."""
 _LEAST_PREFIX: Final = 4
-"""The least length of the beginning that two words share."""
+"""The minimum length of a common beginning of two words."""
 _LEAST_PART: Final = 3
-"""The least length of the parts of a compound word."""
+"""The minimum length of the parts of a compound word."""
 _VAGUE, _VERB = 0.66, 1.0
 """The factors for vague words and for the query's verb; the action that the verb names is scored separately."""
 _COVERED: Final = 0.3
-"""How much the share of the query that matches counts."""
+"""The weight of the share of the query that matches."""
 _TITLE: Final = 0.8
-"""How much the share of the title that matches counts."""
+"""The weight of the share of the title that matches."""
 _SURFACE: Final = 0.15
-"""How much it counts that words match exactly, including their endings."""
+"""The weight of words that match exactly, including their endings."""
 _ACTION: Final = 0.35
-"""How much the action counts, as a share of the score."""
+"""The weight of the action, as a share of the score."""
 _ALL: Final = 0.12
 """For tools whose name contains ``all``: the bonus if the query contains it too, otherwise the penalty."""
 _DEPRECATED: Final = 0.6

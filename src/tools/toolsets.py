@@ -123,7 +123,7 @@ def _toolset(name: str, table: object) -> Toolset:
             raise ToolsetError(f"{place} has no key {str(key)[:64]!r}; {hint}")
     presentation = table.get("presentation", "classic")
     if presentation not in _PRESENTATIONS:
-        raise ToolsetError(f"{place} presentation must be {', '.join(_PRESENTATIONS)}")
+        raise ToolsetError(f"{place} presentation must be one of {', '.join(_PRESENTATIONS)}")
     include = _globs(f"{place} include", table.get("include", ["*"]))
     if not include:
         raise ToolsetError(f'{place} include must have at least one glob; "*" is all tools')

@@ -38,7 +38,7 @@ MAX_PATH_CHARS: Final = 4_096
 HOW_TO_ALLOW: Final = (
     "To allow it, the operator adds the directory to `workspace` in the daemon's toold.toml (`toold doctor` names the "
     "file), or sets `client_workspaces = true` there for the folders that editors have open (not the home directory); "
-    "`toold install EDITOR` writes either"
+    "`toold install EDITOR` sets one of them"
 )
 
 _RESOLVE_TIMEOUT_S: Final = 5.0

@@ -40,7 +40,9 @@ class ZenmlSettings(BaseModel):
     def _check(self) -> Self:
         parts = urlsplit(self.url)
         if parts.scheme.lower() == "http" and not is_loopback(parts.hostname or "") and not self.allow_http:
-            message = "url is http to another host, which can be changed on the way; use https, or set allow_http"
+            message = (
+                "url uses http to another host, so requests can be changed in transit; use https, or set allow_http"
+            )
             raise PydanticCustomError("zenml", message)
         return self
 

@@ -91,7 +91,7 @@ def test_an_empty_list_is_explained(run: Run) -> None:
 @pytest.mark.parametrize(
     ("arguments", "exit_code", "message"),
     [
-        (["create", "a b"], 1, "a token's name has 1–64 characters"),
+        (["create", "a b"], 1, "is not a valid token name; use 1 to 64 characters"),
         (["create", "ci", "--expires", "soon"], 2, "is not a duration such as 90m, 12h, 30d or 8w"),
         (["create", "ci", "--expires", "0d"], 2, "is not a duration"),
         (["create", "ci", "--daily-budget", "5 EUR"], 2, "must be amounts such as 5 USD"),

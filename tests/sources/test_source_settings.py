@@ -38,7 +38,7 @@ def test_secrets_are_configured_by_location(auth: dict[str, Any]) -> None:
         ("crm.json", r"must be set in toold.toml, as tables \[sources.NAME\]"),
         ({"a b": CRM}, "a source's name is a letter"),
         ({"crm": "crm.json"}, r"\[sources.crm\] must be a table"),
-        ({"crm": {"spec": "x"}}, r"\[sources.crm\] type must be openapi"),
+        ({"crm": {"spec": "x"}}, r"\[sources.crm\] type must be one of openapi"),
         ({"crm": {"type": "openapi"}}, r"\[sources.crm\] spec is required"),
         ({"crm": CRM | {"timeout_s": 0}}, r"timeout_s must be more than 0"),
         ({"crm": CRM | {"retires": 1}}, r"retires is not a setting; did you mean 'retries'\?"),
@@ -50,7 +50,7 @@ def test_secrets_are_configured_by_location(auth: dict[str, Any]) -> None:
         ({"crm": CRM | {"auth": {"env": "X"}}}, "auth must have a type"),
         (
             {"crm": CRM | {"auth": {"type": "api_key", "env": "X", "name": "k", "in": "cookie"}}},
-            "must be header, query",
+            "must be one of header, query",
         ),
         ({"crm": CRM | {"auth": {"type": "bearer"}}}, "auth must name the location of the secret"),
         ({"crm": CRM | {"auth": {"type": "bearer", "env": "X", "file": "y"}}}, "either env or file"),
@@ -105,8 +105,8 @@ def test_a_server_is_a_program_or_a_url() -> None:
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"url": "https://tools.example/mcp"}, "must have either command or url"),
-        ({"command": None}, "must have either command or url"),
+        ({"url": "https://tools.example/mcp"}, "must have exactly one of command, url and image"),
+        ({"command": None}, "must have exactly one of command, url and image"),
         ({"command": "server"}, "command must be a list"),
         ({"command": []}, "command must have one entry or more"),
         ({"command": ["server", 3]}, "command must be text"),

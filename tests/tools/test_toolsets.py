@@ -149,8 +149,8 @@ def test_the_presentation_determines_the_listing() -> None:
         ({"a": {"include": []}}, "must have at least one glob"),
         ({"a": {"exclude": ["chat", 5]}}, r"\[toolsets\.a\] exclude has '5', neither a tool name"),
         ({"a": {"exclude": ["a b"]}}, "exclude has 'a b'"),
-        ({"a": {"presentation": "small"}}, r"\[toolsets\.a\] presentation must be classic, code, hybrid"),
-        ({"a": {"presentation": ["classic"]}}, "presentation must be classic"),
+        ({"a": {"presentation": "small"}}, r"\[toolsets\.a\] presentation must be one of classic, code, hybrid"),
+        ({"a": {"presentation": ["classic"]}}, "presentation must be one of classic"),
     ],
 )
 def test_an_invalid_toolset_is_rejected(tables: object, says: str) -> None:

@@ -11,7 +11,9 @@ from ...protocol.authorization import Authorization, AuthorizationDenied
 from ...protocol.tool_call import LOCAL, Principal
 from .token_book import NamedToken, TokenBook, hash_of
 
-_WRONG: Final = "not valid here. `toold token` prints the daemon's token; a new state directory has a new token."
+_WRONG: Final = (
+    "not valid for this daemon. `toold token` prints the daemon's token; a new state directory has a new token."
+)
 
 
 class TokenIssuer(Protocol):

@@ -107,7 +107,9 @@ class TokenBook:
             TokenError: the name is invalid, or a valid token has it.
         """
         if not TOKEN_NAME.fullmatch(name):
-            raise TokenError(f"a token's name has 1–64 characters of A-Z, a-z, 0-9, _, . and -, unlike {name[:64]!r}")
+            raise TokenError(
+                f"{name[:64]!r} is not a valid token name; use 1 to 64 characters of A-Z, a-z, 0-9, _, . and -"
+            )
         if acts_for_users and (operator or writes_registry or max_running is not None or daily_budget):
             raise TokenError(
                 "a token that acts for users has neither the operator right nor the right to change the registry, nor "

@@ -23,7 +23,7 @@ MAX_ANSWER_TOKENS: Final = 16
 
 
 def provider_rows(settings: Settings) -> list[dict[str, Any]]:
-    """One object per provider, by the settings alone."""
+    """One object per provider, from the settings only."""
     catalog = _catalog(settings)
     return [_row(vendor, settings, catalog) for vendor in settings.vendors]
 
@@ -65,7 +65,7 @@ async def check_provider(settings: Settings, name: str) -> list[CheckResult]:
 
 
 async def complete(settings: Settings, name: str, model: str | None) -> CheckResult:
-    """One short completion, which the vendor bills. Without a model, by the provider's default."""
+    """Requests one short completion, which the vendor bills. Without ``model``, uses the provider's default model."""
     check = f"{name} completion"
     catalog = _catalog(settings)
     try:
@@ -129,7 +129,7 @@ def _catalog(settings: Settings) -> ModelCatalog:
 
 @asynccontextmanager
 async def _opened(settings: Settings, name: str) -> AsyncIterator[Provider]:
-    """The provider, simulated as the daemon's would be.
+    """The provider; it is simulated if the daemon's provider would be simulated.
 
     Raises:
         ServiceUnavailableError: it has no key.

@@ -261,7 +261,7 @@ def _toolset(env: Mapping[str, str], elsewhere: Collection[str], notes: list[str
         return
     base = shipped_toolsets().get(profile.lower() or DEFAULT_TOOLSET)
     if base is None:
-        notes.append(f"TOOL_PROFILE is ignored: must be {', '.join(shipped_toolsets())}")
+        notes.append(f"TOOL_PROFILE is ignored: must be one of {', '.join(shipped_toolsets())}")
         base = shipped_toolsets()[DEFAULT_TOOLSET]
         present.remove("TOOL_PROFILE")
     if not (enabled or disabled):

@@ -31,15 +31,15 @@ PROVIDERS_PREFIX: Final = "TOOLD_PROVIDERS__"
 _NAME: Final = re.compile(r"[a-z][a-z0-9_-]{0,31}")
 """The name is the first part of the models' full names."""
 MAX_GLOBS: Final = 200
-"""The globs of one list; each is compared with each model."""
+"""The most globs of one list; each is compared with each model."""
 _Globs = Annotated[
     tuple[Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)], ...],
     Field(max_length=MAX_GLOBS),
 ]
 NO_KEY_NEEDED: Final = "not needed"
-"""The origin of the key of a provider without one."""
+"""The text that is shown as the origin of a key if the provider has none."""
 _NO_KEY: Final = SecretStr("unused")
-"""Sent to servers that need no key; the openai SDK requires one."""
+"""Sent as the key to servers that need none, because the openai SDK requires a key."""
 
 
 class _Table(BaseModel):
@@ -85,7 +85,9 @@ class ProviderSettings(_Table):
     base_url: str = ""
     """Empty: the preset's."""
     api_key: KeyLocation | SecretStr | None = None
-    """None: the preset's variable; no key if it has none, or if the base URL is not the preset's."""
+    """None stands for the preset's variable, or for no key if the preset has no variable or the base URL is not the
+    preset's.
+    """
     sdk: Literal["auto", "openai", "http"] = "auto"
     max_in_flight: Annotated[int, Field(ge=1)] = 4
     timeout_s: Annotated[float, Field(gt=0, le=1800, allow_inf_nan=False)] = 60.0
@@ -102,7 +104,7 @@ class ProviderSettings(_Table):
     def _check(self) -> Self:
         if self.type not in PRESETS:
             hint = did_you_mean(close_names(self.type, PRESETS, n=1))
-            types = f"must be {', '.join(PRESETS)}" + (f"; {hint}" if hint else "")
+            types = f"must be one of {', '.join(PRESETS)}" + (f"; {hint}" if hint else "")
             raise PydanticCustomError("provider", "type {types}", {"types": types})
         parts = urlsplit(self.url)
         if parts.scheme not in {"http", "https"} or not parts.hostname or parts.username is not None:
@@ -130,13 +132,13 @@ class ProviderSettings(_Table):
 
 
 class ConfiguredKey(BaseModel):
-    """The key of a provider as read from its location, and where that is."""
+    """The key of a provider, and the location from which it was read."""
 
     model_config = ConfigDict(frozen=True)
 
     key: SecretStr | None
     origin: str
-    """For people: where the key is, or why it cannot be read."""
+    """A text that says where the key is, or why it cannot be read."""
 
 
 def read_key(settings: ProviderSettings, env: Mapping[str, str]) -> ConfiguredKey:
@@ -160,8 +162,8 @@ def read_key(settings: ProviderSettings, env: Mapping[str, str]) -> ConfiguredKe
 
 
 def _needs_no_key(preset: ProviderPreset, settings: ProviderSettings, env: Mapping[str, str]) -> bool:
-    """Whether none is sent. The key in a vendor's variable is sent only to the vendor; the key in the variable of a
-    server that operators run themselves is sent to any address, if it is set.
+    """Whether no key is sent. The key in a vendor's variable is sent only to this vendor. The key in the variable of a
+    server that operators run themselves is sent to any address, if the variable is set.
     """
     if preset.key_variable is None:
         return True

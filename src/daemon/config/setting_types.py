@@ -124,7 +124,9 @@ def _origin(origin: str) -> str:
 
 def _token(token: SecretStr) -> SecretStr:
     if not USABLE_TOKEN.fullmatch(token.get_secret_value()):
-        raise PydanticCustomError("token", f"must have {MIN_TOKEN_CHARS} printable ASCII characters or more, no spaces")
+        raise PydanticCustomError(
+            "token", f"must have at least {MIN_TOKEN_CHARS} printable ASCII characters, no spaces"
+        )
     return token
 
 

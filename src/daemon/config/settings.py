@@ -359,7 +359,7 @@ class Settings(BaseSettings):
         if self.default_toolset not in (names := [*shipped_toolsets(), *self.toolsets]):
             hint = did_you_mean(close_names(self.default_toolset, names, n=1))
             raise setting_error(
-                "default_toolset", f"must be {', '.join(dict.fromkeys(names))}" + (f"; {hint}" if hint else "")
+                "default_toolset", f"must be one of {', '.join(dict.fromkeys(names))}" + (f"; {hint}" if hint else "")
             )
         if self.port == self.http_port != 0:
             raise setting_error("http_port", "must differ from port")

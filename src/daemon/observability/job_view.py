@@ -77,7 +77,7 @@ class JobView:
     async def _stored(self, principal: Principal, job_id: str) -> StoredJob:
         found = await self._read(principal, job_id=job_id, limit=1)
         if not found:
-            raise NotFoundError(f"There is no job {job_id[:100]!r} of yours, or it is older than seven days.")
+            raise NotFoundError(f"You have no job {job_id[:100]!r}, or it is older than seven days.")
         return found[0]
 
     async def _ends(self, job: StoredJob) -> dict[str, float]:

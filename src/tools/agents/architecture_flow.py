@@ -122,7 +122,7 @@ class ArchitectureFlow:
         return await self._ask(place, query, f"m{place}")
 
     async def _delegated(self, leader: int, query: str, name: str) -> MemberOutcome:
-        """The leader gives tasks to those below it, which may do the same, and answers from their answers."""
+        """The leader gives tasks to the agents below it, which may do the same, and answers from their answers."""
         below = self._plan.members[leader].below
         if not below:
             return await self._ask(leader, query, name)

@@ -132,7 +132,7 @@ def test_lists_are_split_as_their_variables_are_written(tmp_path: Path) -> None:
         ({"TOOLD_AUTH": "perhaps"}, "auth (TOOLD_AUTH): must be true or false"),
         (
             {"TOOLD_LOG_FORMAT": "jsn"},
-            "(TOOLD_LOG_FORMAT): must be auto, console, json; did you mean 'json'?",
+            "(TOOLD_LOG_FORMAT): must be one of auto, console, json; did you mean 'json'?",
         ),
         ({"TOOLD_MAX_RUNNING": "0"}, "max_running (TOOLD_MAX_RUNNING): must be 1 or more"),
         ({"TOOLD_GRACE_PERIOD_S": "0"}, "grace_period_s (TOOLD_GRACE_PERIOD_S): must be more than 0"),

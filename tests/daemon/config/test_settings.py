@@ -63,7 +63,7 @@ def test_settings_do_not_change(tmp_path: Path) -> None:
         ({"TOOLD_TLS_CERT": "/x.pem", "TOOLD_TLS_KEY": "/y.pem"}, "tls_cert (TOOLD_TLS_CERT): must be a readable"),
         (
             {"TOOLD_DEFAULT_TOOLSET": "laen"},
-            "default_toolset (TOOLD_DEFAULT_TOOLSET): must be lean, standard, full, code, hybrid; did",
+            "default_toolset (TOOLD_DEFAULT_TOOLSET): must be one of lean, standard, full, code, hybrid; did",
         ),
         (
             {"TOOLD_TOOLSETS": "lean"},

@@ -39,7 +39,10 @@ def test_former_field_names_are_accepted() -> None:
             {"description": "d", "roles": [{"name": "a", "modle": "m"}]},
             "modle is not a field; did you mean 'model'?",
         ),
-        ({"description": "d", "execution_type": "fanout", "prompt": "p"}, "execution_type must be single, sequential"),
+        (
+            {"description": "d", "execution_type": "fanout", "prompt": "p"},
+            "execution_type must be one of single, sequential",
+        ),
         ({"description": "d", "execution_type": "coordinator", "roles": ROLES}, "coordinator_role: is required"),
         (
             {"description": "d", "execution_type": "coordinator", "coordinator_role": "c", "roles": ROLES},

@@ -57,7 +57,7 @@ async def test_a_wrong_token_is_refused(port: DashboardPort) -> None:
     async with browser.http:
         answer = await browser.sign_in("<script>wrong</script>")
         assert answer.status_code == 401
-        assert "not valid here" in answer.text
+        assert "not valid for this daemon" in answer.text
         assert "wrong<" not in answer.text
         assert (await browser.sign_in(" ")).status_code == 400
 

@@ -143,7 +143,7 @@ async def test_entity_tags_guard_reads_and_writes(port: RegistryPort) -> None:
     [
         ({"description": "x"}, ["name"], "is required"),
         ({**PIPE, "descripton": "x"}, ["descripton"], "did you mean 'description'?"),
-        ({**PIPE, "execution_type": "mesh"}, ["execution_type"], "must be single, sequential"),
+        ({**PIPE, "execution_type": "mesh"}, ["execution_type"], "must be one of single, sequential"),
         ({**PIPE, "execution_type": "coordinator"}, ["coordinator_role"], "is required for execution_type"),
         ({**PIPE, "execution_type": "custom"}, ["execution_type"], "cannot name code"),
         ({**PIPE, "roles": [{"name": "a", "max_turns": 51}]}, ["roles", 0, "max_turns"], "must be 50 or less"),

@@ -73,7 +73,7 @@ def test_example_of_the_documentation_is_valid(tmp_path: Path) -> None:
         ),
         (
             GOOD + '[arguments.mode]\ntype = "text"\ndescription = "x"',
-            "arguments.mode.type: must be string, strings, files, integer, number, boolean",
+            "arguments.mode.type: must be one of string, strings, files, integer, number, boolean",
         ),
         (
             GOOD + '[arguments.mode]\ntype = "string"\ndescription = "x"\ndefault = "y"\nchoices = ["z"]',
