@@ -38,7 +38,7 @@ _TYPE_ERRORS: Final[Mapping[str, str]] = {
     "model_attributes_type": "an object",
     "dataclass_type": "an object",
 }
-"""pydantic error types that name Python types, and the JSON types instead."""
+"""Error types of pydantic that name Python types, with the JSON types to name instead."""
 
 _VALUE_ERRORS: Final = frozenset(
     {"literal_error", "enum", "greater_than", "greater_than_equal", "less_than", "less_than_equal", "multiple_of"}
@@ -46,7 +46,7 @@ _VALUE_ERRORS: Final = frozenset(
 """Errors about a value of the right type; they repeat the value."""
 
 _MAX_ERRORS: Final = 1_000
-"""The maximum number of errors that are put into words, in one step: each takes 2.4 µs (decision 54)."""
+"""The maximum number of errors that are formatted in one step; each takes 2.4 µs (decision 54)."""
 _SHORTENED_LEVELS: Final = 8
 
 _SUBJECT: Final = re.compile(r"^[A-Z][a-z]+ (?=should )")
@@ -58,7 +58,7 @@ class AdaptedValues(NamedTuple):
 
     values: BaseModel
     notices: tuple[str, ...]
-    """What was changed, one sentence each."""
+    """The changes, one sentence each."""
     arguments: dict[str, Any]
     """The arguments in the current form, as a caller would send them."""
 
@@ -124,7 +124,7 @@ def _bind_model(tool: Tool, model: type[BaseModel], arguments: dict[str, Any]) -
         arguments = _bounded(tool, arguments)
     arguments = {**arguments, **tool.bound} if tool.bound else arguments
     try:
-        # As `model_validate` does, which is one more call.
+        # Does the same as `model_validate`, with one function call less.
         return model.__pydantic_validator__.validate_python(arguments)  # type: ignore[no-any-return]
     except ValidationError as error:
         in_python = error
@@ -153,7 +153,9 @@ def _bind_model(tool: Tool, model: type[BaseModel], arguments: dict[str, Any]) -
 
 
 def _shortened(value: Any, levels: int) -> Any:
-    """The value with only the first elements of each list: putting the errors of all into words would take seconds."""
+    """The value with only the first elements of each list, because formatting the errors of all elements would take
+    seconds.
+    """
     if levels > 0 and isinstance(value, list):
         return [_shortened(item, levels - 1) for item in value[:MAX_FIELDS_IN_DETAILS]]
     if levels > 0 and isinstance(value, dict):
@@ -162,7 +164,9 @@ def _shortened(value: Any, levels: int) -> Any:
 
 
 def _bounded(tool: Tool, arguments: dict[str, Any]) -> dict[str, Any]:
-    """Without most unknown arguments: errors about a million of them would block the event loop for seconds."""
+    """The arguments without most unknown ones, because errors about a million of them would block the event loop for
+    seconds.
+    """
     known = tool.info.input_schema.get("properties", {})
     unknown_argument = islice((name for name in arguments if name not in known), MAX_UNKNOWN_ARGUMENTS)
     return {name: arguments[name] for name in (*(known.keys() & arguments.keys()), *unknown_argument)}
@@ -180,7 +184,7 @@ def _invalid(tool: Tool, arguments: dict[str, Any], errors: Iterable[ErrorDetail
 
 
 def _path(error: ErrorDetails, arguments: dict[str, Any]) -> list[str]:
-    """The error's place in the caller's terms: without the labels that pydantic adds for unions."""
+    """The error's place as the caller knows it, without the labels that pydantic adds for unions."""
     path: list[str] = []
     here: Any = arguments
     for step in error["loc"]:

@@ -37,7 +37,7 @@ class Binding:
     env: str | None = None
     file: Path | None = None
     source: str | None = None
-    """If set, only this source's tools are meant."""
+    """If set, the binding applies only to tools of this source."""
 
     @property
     def place(self) -> str:

@@ -53,7 +53,7 @@ class ToolBinder:
 
     def __init__(self, values: Iterable[BoundValue]) -> None:
         self.values: Final = tuple(values)
-        # The values by the source whose tools they are for; None: of any source.
+        # The values by the source to whose tools they apply; None stands for all sources.
         self._by_source: defaultdict[str | None, list[tuple[int, BoundValue]]] = defaultdict(list)
         for order, value in enumerate(self.values):
             self._by_source[value.binding.source].append((order, value))
@@ -103,9 +103,9 @@ class ToolBinder:
 class _BoundTool(NamedTuple):
     tool: Tool
     values: list[int]
-    """The indexes of the values that are for it."""
+    """The indexes of the values that apply to it."""
     error: str | None = None
-    """Why the tool is omitted."""
+    """The reason why the tool is omitted."""
 
 
 def _unused(value: BoundValue) -> str:

@@ -28,13 +28,13 @@ class CallInfo(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds until its deadline, while it has no answer."""
     progress: Progress | None = None
     requests: tuple[InputRequest, ...] = ()
-    """What it asks a person, while it is paused."""
+    """While it is paused: its requests to a person."""
     expires_at: float | None = None
     """When the requests expire, while it is paused."""
     outcome: str | None = None
     """``ok`` or an error code, after it has ended."""
     result: ToolResult | None = None
-    """After it has ended, if it is stored under its id."""
+    """The result, after the call has ended, if it is stored under the call's id."""
 
     @property
     def is_unfinished(self) -> bool:

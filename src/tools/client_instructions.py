@@ -7,18 +7,20 @@ from ..protocol.terminal_text import one_line
 from .tool_catalog import ToolsetView
 
 MAX_BYTES: Final = 2047
-"""In UTF-8: MCP clients read at most 2 KB."""
+"""The most bytes in UTF-8: MCP clients read at most 2 KB."""
 
 _LISTED_BYTES: Final = 400
 """The space for the names of listed tools, if most tools are not listed."""
 _SOURCES_BYTES: Final = 1000
-"""The space for what sources say: half of the text, so that a source cannot displace what the daemon says."""
+"""The space for the instructions of sources: half of the text, so that a source cannot displace the daemon's own
+text.
+"""
 _MAX_SOURCES: Final = 5
 """The most sources that are quoted; the others are named."""
 _NAMED_BYTES: Final = 200
 """The space for the names of the others."""
 SOURCE_INSTRUCTIONS: Final = "toold://instructions/"
-"""The URI of the resource with all that a source says, before its name."""
+"""The prefix of the URI of the resource with a source's whole instructions; the source's name follows."""
 
 
 def instructions(view: ToolsetView, *, simulated: bool) -> str:
@@ -95,7 +97,7 @@ def _advice(view: ToolsetView, *, simulated: bool) -> Iterable[str]:
 
 
 def _of_sources(texts: Mapping[str, str]) -> list[str]:
-    """What sources say, in ``_SOURCES_BYTES``, of which short texts leave their part to longer ones."""
+    """The instructions of sources in ``_SOURCES_BYTES``; room that short texts do not need goes to longer ones."""
     lines = {
         name: f"The source {name} says about its tools: {one_line(text, MAX_BYTES)}"
         for name, text in list(texts.items())[:_MAX_SOURCES]

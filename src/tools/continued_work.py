@@ -1,4 +1,4 @@
-"""Continues work that takes several calls, also for clients that invent its id or send none."""
+"""Continues work that takes several calls, even for clients that invent its id or send none."""
 
 import re
 from collections.abc import AsyncIterator
@@ -11,7 +11,7 @@ from .orchestration_context import OrchestrationContext
 from .tool_context import ToolContext
 
 _OWN_ID: Final = re.compile(r"[0-9a-f]{32}")
-"""The ids that the daemon gives to conversations."""
+"""The format of the daemon's ids of conversations."""
 _ID_OF_CLIENT: Final = (
     "continuation_id is not from an answer, so this began a new piece of work; send the one of this answer from now on."
 )
@@ -42,8 +42,8 @@ async def continued(continuation_id: str | None, context: ToolContext) -> AsyncI
 
 @asynccontextmanager
 async def continued_by_run(continuation_id: str | None, context: OrchestrationContext) -> AsyncIterator[Conversation]:
-    """The conversation of a call that may pause; a new one if it was deleted while the call was paused, since the
-    journal has what the call needs of it.
+    """The conversation of a call that may pause. If it was deleted while the call was paused, this is a new one,
+    because the journal has what the call needs.
 
     Raises:
         CallError: as raised by ``continued``.

@@ -1,4 +1,5 @@
-"""Arguments as earlier servers took them: other names, values as text, and arguments without a meaning here. Pure.
+"""Arguments as earlier servers accepted them: other names, values as text, and arguments that have no meaning here.
+Pure.
 
 ``bind`` calls this only if the arguments do not match, so calls that use the listed names pay nothing. A tool declares
 the former forms of an argument with the argument itself; its listed schema shows the current form only::
@@ -37,7 +38,7 @@ _INTEGER: Final = re.compile(r"-?[0-9]{1,15}")
 _NUMBER: Final = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,15})?([eE][+-]?[0-9]{1,2})?")
 _BOOLEANS: Final[Mapping[str, bool]] = {"true": True, "false": False}
 _MAX_JSON_CHARS: Final = 64 * 1024
-"""Longer texts are not tried as JSON: that would take milliseconds of the event loop."""
+"""Longer texts are not parsed as JSON, because that would block the event loop for milliseconds."""
 _SHOWN_CHARS: Final = 40
 
 

@@ -1,8 +1,9 @@
-"""Arguments by a JSON Schema from outside: an API's operation, another server's tool. Pure.
+"""Validates arguments by a JSON Schema from outside, such as that of an API's operation or another server's tool. Pure.
 
 Arguments are checked with ``jsonschema``, by the draft in ``$schema`` or 2020-12. Checks that could take very long are
 replaced or omitted: patterns run on RE2 if it supports them, equal items are compared as JSON, and
-``unevaluatedProperties`` is left to the schema's author."""
+``unevaluatedProperties`` is left to the schema's author.
+"""
 
 import json
 from collections.abc import Iterable
@@ -45,8 +46,9 @@ _UNCHECKABLE: Final = (
     *(RecursionError, ValueError, TypeError, ArithmeticError, AttributeError, LookupError),
     *(UnknownType, Unresolvable),
 )
-"""What jsonschema raises for schemas that the metaschemas permit, such as one that refers to itself or to a place that
-is not a schema, and for numbers that a double cannot hold."""
+"""The exceptions of jsonschema for schemas that the metaschemas permit, such as a schema that refers to itself or to a
+place that is not a schema, and for numbers that a double cannot hold.
+"""
 
 
 class JsonSchema:
@@ -56,7 +58,7 @@ class JsonSchema:
         ValueError: it is not a JSON Schema of an object, or has references that it does not define.
     """
 
-    # A check on the event loop was given up: from then on all run in threads.
+    # Whether a check on the event loop was given up; from then on, all checks run in threads.
     _slow = False
 
     def __init__(self, schema: dict[str, Any]) -> None:
@@ -77,7 +79,7 @@ class JsonSchema:
 
     @classmethod
     def _part_of(cls, schema: dict[str, Any]) -> "JsonSchema":
-        """A part of a schema that was checked: it is not checked again, which would take milliseconds."""
+        """A part of a schema that was checked. It is not checked again, because that would take milliseconds."""
         part = cls.__new__(cls)
         part.schema = schema
         return part
@@ -95,7 +97,7 @@ class JsonSchema:
         return JsonSchema._part_of(without_arguments(self.schema, names))
 
     def accepts(self, name: str, value: Json) -> bool:
-        """Whether an argument may have this value, whatever the others are."""
+        """Whether an argument may have this value, independent of the others."""
         part = {**self.schema, "properties": {name: self.schema["properties"][name]}}
         for key in _OF_SEVERAL_ARGUMENTS:
             part.pop(key, None)
@@ -110,7 +112,8 @@ class JsonSchema:
         return self._slow or takes_long(arguments)
 
     def check_at_once(self, tool: str, arguments: Arguments) -> None:
-        """As ``check``, unless it takes long; then ``takes_long`` returns true and ``check`` is left to the caller.
+        """Does what ``check`` does, unless that takes long; then ``takes_long`` returns true, and the caller has to
+        call ``check``.
 
         Raises:
             InvalidArgumentsError: as raised by ``bind``.

@@ -7,7 +7,7 @@ from ..providers import AttachedFile, Completion, Depth, FunctionTool, JsonForma
 from .conversation import Turn
 
 AUTO: Final = "auto"
-"""As a model name: the cheapest model that supports the question."""
+"""The model name that stands for the cheapest model that supports the question."""
 
 _NOTICES: Final = {
     "length": "the answer was truncated at the token limit; ask for less, or raise max_tokens if the tool accepts it",
@@ -101,7 +101,7 @@ class QuestionResult:
     completions: int = 1
     """The number of completions made. Only Kimi's web search makes more than one: one per search."""
     model_choice_reason: str | None = None
-    """Why this model was chosen, if the caller did not name it."""
+    """The reason for choosing this model, if the caller did not name it."""
     omitted: tuple[OmittedContent, ...] = ()
     counted: int | None = None
     """The number of tokens in the question, if the vendor counted them; the count is a separate request."""

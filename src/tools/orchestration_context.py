@@ -27,13 +27,13 @@ class RateState(msgspec.Struct, frozen=True):
     per_minute: int
     burst: int
     tokens: int
-    """The calls that could start now."""
+    """The number of calls that could start now."""
     wait_ms: int
     """How long a new call would wait for its token."""
 
 
 class EarlierSteps(NamedTuple):
-    """What an earlier run of a resumed call did."""
+    """The calls and requests of an earlier run of a resumed call."""
 
     children: Mapping[str, tuple[str, bytes]] = {}
     """Its child calls by name: the tool and the digest of the arguments (``arguments_digest``)."""
@@ -140,12 +140,12 @@ class RunSpending(Protocol):
 
     @property
     def left_tokens(self) -> int | None:
-        """The tokens that neither this call nor one around it has used or reserved; None without such a limit."""
+        """The tokens that this call and its parents have neither used nor reserved; None without such a limit."""
         ...
 
     @property
     def left(self) -> Mapping[str, float]:
-        """Money by currency that neither this call nor one around it has spent or reserved."""
+        """The money by currency that this call and its parents have neither spent nor reserved."""
         ...
 
 
@@ -212,8 +212,8 @@ class OrchestrationContext(LookupContext, Protocol):
 
     @property
     def cancel_requested(self) -> bool:
-        """Whether a caller or an operator has cancelled this call, or one around it: no deadline, lost connection or
-        shutdown.
+        """Whether a caller or an operator has cancelled this call or a parent. False for deadlines, lost connections
+        and shutdowns.
         """
         ...
 
@@ -228,7 +228,7 @@ class OrchestrationContext(LookupContext, Protocol):
         ...
 
     async def missing_credential(self, wanted: CredentialField) -> str | None:
-        """Where the principal gives a credential, in sentences; None if it is stored.
+        """A text that says where the principal gives a credential; None if the credential is stored.
 
         Raises:
             ServiceUnavailableError: the vault cannot be read.

@@ -9,9 +9,10 @@ TemplateFormat = Literal["mustache", "f-string", "none"]
 
 
 class PromptError(Exception):
-    """No source has the prompt, or its template cannot be filled in. The message is for the operator: what was asked,
-    and why each source had nothing. It contains no key. ``shown`` is for callers without the operator right: it
-    contains no paths and addresses either."""
+    """No source has the prompt, or its template cannot be filled in. The message is for the operator: it says which
+    sources were asked, and why each of them did not return the prompt. It contains no key. ``shown`` is for callers
+    without the operator right: it contains no paths and addresses either.
+    """
 
     def __init__(self, message: str, shown: str | None = None) -> None:
         self.shown = message if shown is None else shown
@@ -20,7 +21,7 @@ class PromptError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class PromptQuery:
-    """Asks for the prompt of one role."""
+    """A request for the prompt of one role."""
 
     role: str
     inline: str | None = None
@@ -40,7 +41,7 @@ class ResolvedPrompt:
 
     text: str
     source: str
-    """Where it is from: ``inline``, ``phoenix``, ``litellm``, ``registry`` or ``file``."""
+    """Its source: ``inline``, ``phoenix``, ``litellm``, ``registry`` or ``file``."""
     version: str
     """Names this version of the template: the server's id of the version, or the first 12 digits of its SHA-256."""
     model: str | None = None

@@ -16,10 +16,10 @@ ResultText = Literal["json", "prose"]
 
 
 class _StepWords(NamedTuple):
-    """The words of earlier servers for the work of a step tool."""
+    """The terms of earlier servers for the work of a step tool."""
 
     pause: str
-    """After ``pause_for_``."""
+    """The status before the last step, without its prefix ``pause_for_``."""
     done: str
     """The status of a run that ended without an expert."""
 
@@ -113,7 +113,7 @@ def _step_fields(tool: str, text: str, data: Mapping[str, Any]) -> dict[str, Any
 
 
 def _next_fields(tool: str, data: Mapping[str, Any]) -> dict[str, Any]:
-    """What the caller does next; empty after the last step."""
+    """The next steps of the caller; empty after the last step."""
     if not data.get("next_step_required"):
         return {}
     actions = [action for action in data.get("next", ()) if isinstance(action, str)]

@@ -27,7 +27,7 @@ _QUESTION: Final = re.compile(
 _PHRASE: Final = re.compile(rf"\b(?:{'|'.join(PHRASES)})\b", re.IGNORECASE)
 _TITLE_CHARS: Final = 200
 _NAMED, _PLURAL_NAMED = 0.2, 0.7
-"""The certainty that a query without a verb wants to read the one thing, or list the several things, that it names."""
+"""The certainty that a query without a verb wants to read or list what it names."""
 
 
 class Field(Enum):
@@ -65,7 +65,7 @@ class SearchText:
     sentence: str
     """The first sentence of the description."""
     comprehensive: bool
-    """Its name says that it is about all objects, without a restriction."""
+    """Whether its name says that it is about all objects, without a restriction."""
     action: Action | None
     verbs: frozenset[str]
     """The first stems of its title and its name, and the stem of the verb that names its action."""
@@ -81,7 +81,7 @@ class QueryWords:
     stems: Sequence[str]
     """The stems of the words that have a meaning, each once."""
     action: Action | None
-    """What the query wants to do, if a word says so."""
+    """The action that the query asks for, if a word names one."""
     verb: str
     """The stem of that word."""
     certainty: float
@@ -155,7 +155,9 @@ def search_text(tool: RankedTool) -> SearchText:
 
 
 def _action(sentence: str, name: str, method: str, path: str, annotations: Annotations) -> tuple[Action | None, str]:
-    """What the tool does, by the first verb of its title or its name, else by its HTTP method, else by its hints."""
+    """The action of the tool, by the first verb of its title or its name, else by its HTTP method, else by its
+    hints.
+    """
     item = path.endswith("}")
     for text in (sentence, name):
         for word in words(text)[:2]:

@@ -23,7 +23,7 @@ VAGUE: Final = frozenset({"new", "recent", "latest", "last", "current", "open", 
 
 
 class Action(Enum):
-    """What a tool does to its object."""
+    """The action of a tool on its object."""
 
     CREATE = "create"
     READ = "read"
@@ -254,7 +254,7 @@ PHRASES: Final[Mapping[str, str]] = {
     "hand over": "assign",
     "write down": "create",
 }
-"""Phrases of queries, and what stands for them."""
+"""Phrases of queries, and the words that replace them."""
 VERBAL: Final[Mapping[str, str]] = {"email": "send", "mail": "send", "text": "send", "ask": "request"}
 """Nouns that are verbs at the beginning of a request, and the verbs that tools use for them."""
 _DERIVING: Final = ("er", "or", "ee", "able", "abl", "ment", "ion", "ation", "al")

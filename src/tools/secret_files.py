@@ -33,16 +33,16 @@ _COPY: Final = re.compile(
     r"(~|\.~\d+~|\.\d{1,14}"
     r"|\.(bak\d{0,4}|toold-new|back|backup|old|orig|original|save|saved|copy|prev|rej|tmp|sw[a-z]|rpmsave|rpmnew|dpkg-\w+))$"
 )
-"""What editors and people append to the name of a copy."""
+"""The endings that editors and people append to the name of a copy."""
 _MAX_NAME: Final = 255
-"""No file system has longer names."""
+"""The longest name that is checked; no file system has longer ones."""
 _MAX_COPIES: Final = 8
 """The maximum number of endings that are removed, for copies of copies. A higher limit would cost time without
 protecting more files."""
 _DIRECTORIES: Final = frozenset({".ssh", ".gnupg", ".aws", ".azure", ".gcloud", ".kube", ".docker", ".password-store"})
 """All files in these directories match."""
 _PATHS: Final = ("gh/hosts.yml", "glab-cli/config.yml", ".m2/settings.xml", ".gem/credentials", ".bundle/config")
-"""Files that match in these directories only."""
+"""Files that match only in these directories."""
 
 _PRIVATE_KEY: Final = re.compile(rb"\s*-----BEGIN [A-Z0-9 ]*PRIVATE KEY( BLOCK)?-----")
 _SEARCHED_BYTES: Final = 64 * 1024

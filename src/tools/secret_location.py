@@ -14,10 +14,10 @@ from typing import Any, Final
 from ..protocol.home_directory import expand_home
 
 MAX_SECRET_BYTES: Final = 16 * 1024
-"""Tokens of OAuth servers can have several kilobytes."""
+"""The largest secret: tokens of OAuth servers can have several kilobytes."""
 
 HEADER_VALUE: Final = re.compile(r"[\x20-\x7e]+")
-"""What a header can carry: one line of printable ASCII."""
+"""The values that a header can carry: one line of printable ASCII."""
 
 
 class SecretUnavailableError(Exception):
@@ -33,12 +33,12 @@ def anchored_secret(value: Any, base: Path) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class SecretLocation:
-    """Where a secret is: an environment variable or a file. Exactly one of them is set."""
+    """The location of a secret: an environment variable or a file. Exactly one of them is set."""
 
     env: str | None
     file: Path | None
     json_path: tuple[int | str, ...] = ()
-    """Where it is in the JSON of the variable; empty: the variable is the secret."""
+    """The path to the secret in the JSON of the variable; empty if the variable itself is the secret."""
 
     def read(self, env: Mapping[str, str] = os.environ) -> str:
         """Returns the current value, without the line ends of a file.

@@ -33,7 +33,7 @@ _TEMPLATES: Final[Mapping[str, str]] = {
     "model_type": "must be a table",
     "model_attributes_type": "must be a table",
 }
-"""By error type; the fields are in the error's context."""
+"""The message for each error type; its fields are in the error's context."""
 
 
 def setting_message(details: ErrorDetails) -> str:

@@ -22,7 +22,7 @@ from .toolsets import CODE_TOOLS, INIT_TOOL, Toolset, problems_of, shipped_tools
 
 _NOT_FOR_PROGRAMS: Final = frozenset(CODE_TOOLS) - {"search_tools"}
 _MAX_NARROWED: Final = 64
-"""Narrowed views that a catalog keeps, with their search indexes: about one per role of the agents in use."""
+"""The most narrowed views that a catalog keeps, with their search indexes: about one per role of the agents in use."""
 
 
 class ToolsetView:
@@ -47,7 +47,7 @@ class ToolsetView:
         self.source_instructions = {
             source: text for source, text in registry.source_instructions.items() if self.has_source(source)
         }
-        """What the sources of these tools tell models."""
+        """The instructions of the sources of these tools for models."""
         self.infos: tuple[ToolInfo, ...] = tuple(
             tool.info for name, tool in self.tools.items() if toolset.lists(name) and (list_init or name != INIT_TOOL)
         )

@@ -151,8 +151,8 @@ class ToolContext(Protocol):
         ...
 
     def extend_deadline(self, window_s: float) -> None:
-        """Give the call ``window_s`` from now, within ``max_timeout_s`` of its start, because it makes progress. Has no
-        effect if its caller set its timeout; ``remaining`` says how much time it has.
+        """Extend the deadline of the call to ``window_s`` from now, at most ``max_timeout_s`` after its start, because
+        it makes progress. Has no effect if its caller set its timeout; ``remaining`` returns the remaining time.
         """
         ...
 
@@ -210,7 +210,7 @@ class ToolContext(Protocol):
         ...
 
     async def embed(self, request: EmbeddingRequest, *, model_choice_reason: str | None = None) -> Embeddings:
-        """Make embeddings with the model that the request names; all else is as in ``complete``."""
+        """Make embeddings with the model that the request names; everything else is as in ``complete``."""
         ...
 
     def capabilities(self, provider: str) -> ProviderCapabilities:

@@ -179,7 +179,7 @@ def test_a_url_is_sent_until_it_is_taken_or_given_up() -> None:
 @pytest.mark.parametrize(
     ("table", "words"),
     [
-        ({"url": "http://registry.example"}, "url is http to another host"),
+        ({"url": "http://registry.example"}, "url uses http to another host"),
         ({"url": "ftp://registry.example"}, "url must be a URL that starts with"),
         ({"agents": []}, "agents must be 1 to 200 agents"),
         ({"agents": [str(number) for number in range(201)]}, "agents must be 1 to 200 agents"),

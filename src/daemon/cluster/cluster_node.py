@@ -239,7 +239,7 @@ def peer_secret(settings: Settings) -> SecretStr:
         raise SettingsError(f"cluster_secret_file: {path} cannot be read ({error.strerror})") from None
     if not USABLE_TOKEN.fullmatch(secret):
         raise SettingsError(
-            f"cluster_secret_file: {path} must have one line of at least {MIN_TOKEN_CHARS} printable ASCII characters"
+            f"cluster_secret_file: {path} must have one line of {MIN_TOKEN_CHARS} printable ASCII characters or more"
         )
     return SecretStr(secret)
 

@@ -1,1 +1,1 @@
-"""The settings: what they are, where they come from, and which of them change while the daemon runs."""
+"""The settings: their types and defaults, their sources, and which of them can change while the daemon runs."""

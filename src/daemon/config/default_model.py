@@ -29,9 +29,9 @@ def fallback_lists(settings: Settings) -> FallbackLists:
 
 
 def default_model(settings: Settings, catalog: ModelCatalog, available: Collection[str]) -> str | None:
-    """The operator's choice, which may be ``AUTO``; else the best value among the models of Kimi and GLM, if available,
-    or the default of the first available vendor; else the best value among the described models of the configured
-    providers. None if there is none.
+    """The first of these that exists: the operator's choice, which may be ``AUTO``; the model with the best value of
+    Kimi and GLM, if available, or the default of the first available vendor; the model with the best value among the
+    described models of the configured providers. None if there is none.
     """
     if settings.default_model is not None and (available or settings.default_model != AUTO):
         return settings.default_model

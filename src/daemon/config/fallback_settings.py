@@ -34,7 +34,7 @@ class ToolSettings(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
     fallback: FallbackNames | None = None
-    """None: the provider's. Empty: no other model is asked."""
+    """None stands for the list of the provider. With an empty list, no other model is asked."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Environment variables of cs-agent-service that make the daemon one agent, and the settings that they set. Pure.
 
-They count together: only with ``AGENT_ID`` and ``REGISTRY_URL``, or with ``AGENT_NAME`` and a prompt. Build systems and
-others set some of the names for themselves.
+They have an effect only together: ``AGENT_ID`` with ``REGISTRY_URL``, or ``AGENT_NAME`` with a prompt. Build systems
+and other programs use some of these names for other purposes.
 """
 
 import re
@@ -21,12 +21,12 @@ from .former_prompt_variables import PROMPT_VARIABLES
 from .provider_settings import read_providers
 
 NOT_UNDERSTOOD: Final = "is not understood and has no effect"
-"""In the note about a variable that looks like one of the agent's."""
+"""A text for the note about a variable that looks like one of the agent's."""
 DEFAULT_LITELLM_MODEL: Final = "gpt-4o-mini"
 """The predecessor's default."""
 PROVIDER: Final = "litellm"
 _GRPC_PORT: Final = 4317
-"""The collectors' port for gRPC, which toold does not speak."""
+"""The collectors' port for gRPC, which toold does not support."""
 _REGISTRY_URLS: Final = ("REGISTRY_URL", "REGISTRY_API_URL")
 _COLLECTORS: Final = ("OTEL_ENDPOINT", "PHOENIX_OTLP_ENDPOINT")
 AGENT_VARIABLES: Final = (
@@ -34,7 +34,9 @@ AGENT_VARIABLES: Final = (
     *("SYSTEM_PROMPT", "PROMPT_REF", "PHOENIX_PROMPT_NAME"),
     *_COLLECTORS,
 )
-"""Those that are read here alone; with the variables of MCP servers and prompts, all that an agent has."""
+"""The variables that only this module reads. Together with those of MCP servers and prompts, they are all variables of
+an agent.
+"""
 WITHOUT_EFFECT: Final[Mapping[str, str]] = {
     "LITELLM_MASTER_KEY": "write the registry's key in REGISTRY_TOKEN",
     "DEBUG_MCP_TOOLS": "log_level sets what is logged",
@@ -56,7 +58,7 @@ class AgentEnvironment:
     notes: list[str] = field(default_factory=list)
     """A line per variable that is set."""
     claimed: set[str] = field(default_factory=set)
-    """Variables that have no other meaning because of this one."""
+    """Variables that lose their other meaning because of this one."""
 
 
 def former_agent(env: Mapping[str, str], elsewhere: Collection[str]) -> AgentEnvironment:

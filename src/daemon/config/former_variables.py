@@ -35,7 +35,7 @@ class FormerVariable:
     also: Mapping[str, str] | None = None
     """Further settings that it sets."""
     remark: Callable[[str], str] = lambda _: ""
-    """Returns the note's remark on the parts of the value that are not used."""
+    """Returns a remark for the note about the parts of the value that are not used."""
 
 
 class FormerValue(NamedTuple):
@@ -93,7 +93,7 @@ class _UnknownModelError(ValueError):
 
 def _known_models(names: str) -> object:
     known = [name for name, is_known in _models(names).items() if is_known]
-    return known or _names(names)  # none is known: the error of the setting says so
+    return known or _names(names)  # no model is known: the error of the setting says so
 
 
 def _unknown_models(names: str) -> str:
@@ -133,7 +133,9 @@ VARIABLES: Final = (
     FormerVariable("CONVERSATION_TIMEOUT_HOURS", "conversations_keep_days", _days),
     FormerVariable("LOG_LEVEL", "log_level", _level),
 )
-"""Earlier ones of the same setting come first. The variables about tools are read together (``_toolset``)."""
+"""Variables of the same setting are in order of precedence. The variables about tools are read together
+(``_toolset``).
+"""
 
 TOOL_VARIABLES: Final = ("TOOL_PROFILE", "ENABLED_TOOLS", "DISABLED_TOOLS")
 

@@ -1,4 +1,4 @@
-"""What the operator states of configured providers' models, ``[models."PROVIDER/ID"]``; see docs/providers.md."""
+"""What the operator states about models of configured providers, ``[models."PROVIDER/ID"]``; see docs/providers.md."""
 
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Self

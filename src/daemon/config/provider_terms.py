@@ -10,13 +10,13 @@ from .provider_settings import ProviderSettings
 def provider_terms(
     providers: Mapping[str, ProviderSettings], models: Mapping[str, ModelSettings]
 ) -> dict[str, ProviderTerms]:
-    """What the settings say of the models of each configured provider."""
+    """What the settings state about the models of each configured provider."""
     return {name: _terms(name, table, models) for name, table in providers.items()}
 
 
 def _terms(name: str, table: ProviderSettings, models: Mapping[str, ModelSettings]) -> ProviderTerms:
     stated = {full.partition("/")[2]: model.facts() for full, model in models.items() if full.partition("/")[0] == name}
-    # At another address, a model of the same name may have another window, and costs something else.
+    # At another address, a model of the same name may have another window and another price.
     at_vendor = table.url.rstrip("/") == PRESETS[table.type].base_url
     return ProviderTerms(
         default_model=table.default_model,

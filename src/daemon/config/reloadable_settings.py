@@ -179,7 +179,7 @@ RELOADABLE_OF_PROVIDERS: Final = frozenset(
 """The settings of a configured provider that a reload applies at once. The SDK client is created with the others."""
 
 _NAME_MODELS: Final = frozenset({"default_model", "kimi_fallback", "glm_fallback", "tools", "agents", "knowledge"})
-"""They wait for a restart if they name a model of a provider that waits for one."""
+"""Settings that wait for a restart if they name a model of a provider that waits for a restart."""
 
 CERTIFICATE: Final = "the TLS certificate"
 """The name in the list of reloaded settings if the content of ``tls_cert`` or ``tls_key`` changed."""

@@ -1,4 +1,4 @@
-"""Loads the settings and words the errors.
+"""Loads the settings and formats the errors.
 
 Defaults < variables of earlier servers < ``toold.toml`` < environment < flags.
 """
@@ -141,7 +141,7 @@ _ANCHORED_TABLES: Final[Mapping[str, Callable[[object, Path], object]]] = {
     "hooks": anchored_hooks,
     "user_credentials": anchored_vault,
 }
-"""The tables with paths in them, and what resolves these."""
+"""The tables with paths in them, and the functions that resolve these paths."""
 
 
 def _anchored(name: str, raw: _RawValue, base: Path) -> _RawValue:

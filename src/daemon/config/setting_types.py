@@ -44,24 +44,24 @@ from .provider_settings import ProviderSettings, read_providers
 from .quota_settings import QuotaSettings, QuotaSettingsError, read_quotas
 
 MIN_TOKEN_CHARS: Final = 16
-"""A shorter token could be guessed; generated tokens have 43 characters."""
+"""The minimum length: a shorter token could be guessed; generated tokens have 43 characters."""
 USABLE_TOKEN: Final = re.compile(rf"[\x21-\x7e]{{{MIN_TOKEN_CHARS},}}")
 MAX_PROGRESS_INTERVAL_S: Final = 8.0
-"""Plain clients abandon a running call that sends nothing for longer (docs/protocol.md)."""
+"""The longest interval: plain clients abandon a running call that sends nothing for longer (docs/protocol.md)."""
 MIN_SPILL_BYTES: Final = 4096
-"""The answer that names the file must fit, and a page of ``read_result``."""
+"""The minimum: the answer that names the file must fit, and so must a page of ``read_result``."""
 MIN_FRAME_BYTES: Final = 4096
-"""A hello with a long token and a client's name must fit."""
+"""The minimum: a hello with a long token and a client's name must fit."""
 _LOCALE: Final = re.compile(r"[^\W\d_]{2,}[-_ .]?[\w .()-]{0,38}")
 _SCOPE: Final = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]{1,100}")
 """An OAuth scope (RFC 6749, 3.3); it is sent within quotes in a header."""
 
 _NODE_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 MIN_LEASE_S: Final = 1.0
-"""A commit that takes longer than a lease would end it."""
+"""The minimum: a commit that took longer than the lease would end it."""
 MAX_LEASE_S: Final = 300.0
+"""The maximum: the calls of a node that does not respond wait this long until another node continues them."""
 MAX_WORKERS: Final = 64
-"""The calls of a node that does not respond wait this long for another one."""
 
 
 def tls_context(cert: Path, key: Path) -> ssl.SSLContext:
@@ -125,7 +125,7 @@ def _origin(origin: str) -> str:
 def _token(token: SecretStr) -> SecretStr:
     if not USABLE_TOKEN.fullmatch(token.get_secret_value()):
         raise PydanticCustomError(
-            "token", f"must have at least {MIN_TOKEN_CHARS} printable ASCII characters, no spaces"
+            "token", f"must have {MIN_TOKEN_CHARS} printable ASCII characters or more, without spaces"
         )
     return token
 
@@ -315,7 +315,7 @@ def _subagents(tables: object) -> dict[str, SubagentSettings]:
 
 
 CaseInsensitive = BeforeValidator(_lower)
-"""For choices: ``JSON`` equals ``json``."""
+"""A validator for choices: ``JSON`` equals ``json``."""
 
 Port = Annotated[int, BeforeValidator(_not_bool), Field(ge=0, le=65535)]
 Count = Annotated[int, BeforeValidator(_not_bool), Field(ge=1)]

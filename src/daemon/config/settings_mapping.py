@@ -92,7 +92,7 @@ def denied_paths(settings: Settings) -> tuple[Path, ...]:
 
 
 def workspace_access(settings: Settings) -> FileAccess:
-    """What calls may read: the workspace."""
+    """The workspace: the files that calls may read."""
     return FileAccess(
         settings.workspace,
         denied=denied_paths(settings),
@@ -102,7 +102,7 @@ def workspace_access(settings: Settings) -> FileAccess:
 
 
 def folder_access(settings: Settings, folder: Path) -> FileAccess:
-    """What the daemon may read of a folder that a setting names."""
+    """The files that the daemon may read in a folder that a setting names."""
     return FileAccess((folder,), denied=denied_paths(settings), secrets=settings.readable_secrets)
 
 
@@ -126,7 +126,7 @@ def tool_binder(settings: Settings, registry: ToolRegistry) -> ToolBinder:
 
 
 _WITHOUT_FALLBACK: Final = (f"{KIMI.name}_", f"{GLM.name}_", "embed")
-"""How the names of tools begin that ask models, but use no list of the settings (docs/tools.md, Failover)."""
+"""The prefixes of names of tools that ask models, but use no list of the settings (docs/tools.md, Failover)."""
 
 
 def _check_tool_names(settings: Settings, registry: ToolRegistry) -> None:

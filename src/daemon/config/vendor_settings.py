@@ -15,9 +15,9 @@ class VendorSettings:
 
     info: VendorInfo
     api_key: SecretStr | None
-    """None: the vendor is not available, unless the simulator answers for it."""
+    """If None, the vendor is not available, unless the simulator answers for it."""
     key_origin: str
-    """Where the key is from, or why it is missing."""
+    """The origin of the key, or the reason why it is missing."""
     base_url: str
     sdk: str
     max_in_flight: int

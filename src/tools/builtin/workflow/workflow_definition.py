@@ -221,9 +221,7 @@ class WorkflowDefinition(Part):
                     raise ValueError(f"guidance.{place}.where: {name!r} is not an argument defined in this file")
                 choices = self.arguments[name].choices
                 if choices and value not in choices:
-                    raise ValueError(
-                        f"guidance.{place}.where.{name}: must be one of {', '.join(choices)}, not {value!r}"
-                    )
+                    raise ValueError(f"guidance.{place}.where.{name}: must be {' or '.join(choices)}, not {value!r}")
         fields = {*STEP_ARGUMENTS, *self.arguments}
         former = [name for argument in self.arguments.values() for name in argument.former_names]
         _check_names((*former, *self.ignored_arguments, *self.former_arguments), fields)
