@@ -1,4 +1,4 @@
-"""What a deployment's request asks for, in both of its forms, and the plan that follows from it. Pure."""
+"""The request for a deployment, in both of its forms, and the plan that is made from it. Pure."""
 
 import re
 from typing import Annotated, Any, Final, Self
@@ -62,7 +62,7 @@ class DeployArguments(Arguments):
 
 
 class DeployPlan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What is to be deployed, and under which names. It is stored, so that all of it can be removed later."""
+    """What to deploy, and under which names. It is stored, so that everything can be removed later."""
 
     service_name: str
     customer_id: str
@@ -82,7 +82,7 @@ class DeployPlan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     project: str | None = None
     region: str | None = None
     has_key: bool = False
-    """The container gets a key at LiteLLM."""
+    """Whether the container gets a key at LiteLLM."""
     ignored: tuple[str, ...] = ()
     """Fields of the request that have no meaning for the target."""
 

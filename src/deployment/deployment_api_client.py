@@ -11,7 +11,7 @@ from .deploy_settings import DeploySettings
 MAX_ANSWER_BYTES: Final = 1024**2
 
 _MAY_PASS: Final = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.CONFLICT, HTTPStatus.TOO_MANY_REQUESTS})
-"""After a conflict, another look shows what is there."""
+"""The statuses of temporary failures. After a conflict, the next attempt checks what exists."""
 _ADVICE: Final[Mapping[int, str]] = {
     400: "it does not accept the request",
     401: "it does not accept the credentials",
@@ -29,7 +29,7 @@ class DeploymentApiClient:
         settings: DeploySettings,
         token: Callable[[], Awaitable[str]],
     ) -> None:
-        """``name``: for errors. ``token``: returns what is sent as ``Authorization: Bearer``."""
+        """``name`` appears in errors. ``token`` returns the token that is sent as ``Authorization: Bearer``."""
         self._name = name
         self._token = token
         self._server = JsonServer(

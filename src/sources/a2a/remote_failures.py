@@ -31,7 +31,7 @@ _MAX_ID_CHARS: Final = 100
 
 TASK_NOT_FOUND: Final = -32001
 _NOT_EXECUTED: Final = frozenset({-32700, -32600, -32601, -32602, -32003, -32004, -32005, -32007, -32008, -32009})
-"""JSON-RPC's and A2A's errors of requests that an agent did not begin."""
+"""The error codes of JSON-RPC and A2A with which an agent refuses a request that it did not start."""
 _INVALID_PARAMS: Final = -32602
 
 

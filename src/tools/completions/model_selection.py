@@ -279,8 +279,8 @@ def _dollars(price: ModelPrice | None, tokens: int, answer: int) -> float:
 
 
 def _none_suitable(requirements: ModelRequirements, usable: Sequence[Model]) -> InvalidArgumentsError:
-    """Names the requirements that, even taken singly, no model meets. If there are none, names all requirements and
-    reports the one that most models fail on as the wrong field.
+    """Names each requirement that no model meets. If there is none, names all requirements, and reports the one that
+    most models fail as the wrong field.
     """
     usable = [model for model in usable if requirements.provider in {None, model.provider}]
     single = _single_requirements(requirements)

@@ -8,7 +8,7 @@ from typing import Any, Final
 from ....store import DailyUsage
 
 PERIODS: Final = ((7, "7 days"), (30, "30 days"), (90, "90 days"), (365, "365 days"))
-"""Days, with today, and what the form says."""
+"""The periods in days, including today, and their labels in the form."""
 WIDTH, HEIGHT = 1000, 160
 """The units of the chart."""
 SHOWN_ROWS: Final = 100
@@ -22,7 +22,7 @@ def days_of(text: str) -> int:
 
 
 def cost_view(usage: Sequence[DailyUsage], today: str, days: int) -> dict[str, Any]:
-    """The values of the template ``cost``: ``cards``, ``charts`` and ``tables``. ``usage``: of the period."""
+    """The values of the template ``cost``: ``cards``, ``charts`` and ``tables``. ``usage`` is that of the period."""
     listed = _days(today, days)
     yesterday = (dt.date.fromisoformat(today) - dt.timedelta(days=1)).isoformat()
     cards = [
@@ -98,12 +98,14 @@ def _table(usage: Iterable[DailyUsage], key: Callable[[DailyUsage], str]) -> lis
 
 
 def _with_shares(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The rows that cost most first, each with its ``share`` of the largest one: of the cost, or of the tokens."""
+    """The rows, the most expensive first, each with its ``share``: its cost, or else its tokens, relative to the
+    largest row.
+    """
     costs: defaultdict[str, float] = defaultdict(float)
     for row in rows:
         for currency, amount in row["cost"].items():
             costs[currency] += amount
-    # Amounts of several currencies are not added: the one of which most rows have something orders the table.
+    # Amounts of several currencies are not added: the currency that most rows have orders the table.
     main = max(costs, key=lambda currency: sum(currency in row["cost"] for row in rows), default="")
 
     def weight(row: Mapping[str, Any]) -> float:
@@ -115,7 +117,7 @@ def _with_shares(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _charts(usage: Iterable[DailyUsage], days: Sequence[str]) -> list[dict[str, Any]]:
-    """A chart for each currency; of the tokens if nothing has a price."""
+    """A chart for each currency, or a chart of the tokens if nothing has a price."""
     costs: defaultdict[str, defaultdict[str, float]] = defaultdict(lambda: defaultdict(float))
     tokens: defaultdict[str, float] = defaultdict(float)
     for part in usage:

@@ -1,4 +1,4 @@
-"""What a request to the served registry is, which route it takes, and what is answered. Pure."""
+"""Requests to the served registry, their routes, and the answers. Pure."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal, NamedTuple
@@ -42,7 +42,7 @@ READING: Final[frozenset[Operation]] = frozenset(
 
 
 class RegistryRoute(NamedTuple):
-    """What a method and a path address."""
+    """The operation that a method and a path address."""
 
     operation: Operation
     kind: Kind | None = None
@@ -66,7 +66,7 @@ class RegistryRequest(NamedTuple):
 
 
 class RegistryAnswer(NamedTuple):
-    """What is answered."""
+    """An answer."""
 
     body: bytes
     status: int = 200
