@@ -18,10 +18,10 @@ from .hosted_registries import HostedRegistries
 
 
 class OnlyAgent(NamedTuple):
-    """The one agent of a daemon."""
+    """The agent of a daemon that runs as one agent."""
 
     name: str
-    """Its name; its id in the registry while the name is not known."""
+    """Its name, or its id in the registry while the name is unknown."""
     hosted: bool
 
 
@@ -79,7 +79,7 @@ class AgentHost:
         return True
 
     def update(self) -> None:
-        """Hosts what the settings, the deployments and the registry have now."""
+        """Hosts the current agents of the settings, the deployments and the registry."""
         agents = self._plan()
         if agents != self._agents:
             self._agents = agents
@@ -93,6 +93,6 @@ class AgentHost:
         return agents
 
     def _made(self) -> Sequence[Tool]:
-        """All tools; without agents none, since a listing costs every client tokens."""
+        """All tools; none without agents, because a listing costs every client tokens."""
         agents = agent_tools(self._agents.values(), self._prompts, self._busy)
         return [*agents, *self._run_tools, *self._more] if agents else self._more

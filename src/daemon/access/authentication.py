@@ -37,7 +37,7 @@ class Authenticator:
     ) -> None:
         self._own = token_check(own)
         self.own_hash = "" if own is None else hash_of(own.get_secret_value())
-        """The hash of the daemon's token; empty: auth is off."""
+        """The hash of the daemon's token; empty if auth is off."""
         self._book = book
         self._issuer = issuer
         self._clock = clock

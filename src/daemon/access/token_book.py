@@ -34,7 +34,7 @@ class NamedToken(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     """The hash of the token, in hexadecimal digits."""
     created_at: float
     toolsets: Annotated[tuple[str, ...], msgspec.Meta(min_length=1)] = ()
-    """The permitted toolsets, the first being the default; empty: all."""
+    """The permitted toolsets, of which the first is the default; empty if all are permitted."""
     expires_at: float | None = None
     revoked_at: float | None = None
     max_running: Annotated[int, msgspec.Meta(ge=1)] | None = None
@@ -42,11 +42,11 @@ class NamedToken(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     daily_budget: dict[str, Annotated[float, msgspec.Meta(ge=0)]] = {}
     """The limit per currency; for other currencies only the daemon's budget applies."""
     operator: bool = False
-    """It has the operator right."""
+    """Whether it has the operator right."""
     acts_for_users: bool = False
-    """It may act for users, whom its requests name."""
+    """Whether it may act for users, whom its requests name."""
     writes_registry: bool = False
-    """It may change the served registry, as an operator may."""
+    """Whether it may change the served registry, as an operator may."""
 
     @property
     def principal(self) -> str:

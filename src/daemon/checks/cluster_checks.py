@@ -25,11 +25,13 @@ if TYPE_CHECKING:  # psycopg is an extra
     from ...store.postgres.pg_inspection import PostgresInspection
 
 SLOW_ROUND_TRIP_S: Final = 0.02
-"""A journalled call waits for two commits."""
+"""The round trip that is reported as slow: a journalled call waits for two commits."""
 MAX_CLOCK_SKEW_S: Final = 5.0
-"""Leases are by the database's clock alone; times in audit rows and the expiry of tokens are by the nodes' clocks."""
+"""The difference of clocks that is reported. Leases depend only on the database's clock, but times in audit rows and
+the expiry of tokens depend on the nodes' clocks.
+"""
 NODE_CONNECTIONS: Final = 9
-"""What one node opens: the writer's connection, and those for reads, for limits, and for notifications."""
+"""The connections that one node opens: the writer's, and those for reads, for limits, and for notifications."""
 _SHOWN: Final = 5
 _BUCKET_REMEDY: Final = "see docs/cluster.md, Retained results; until then, results of more than 1 MiB are refused"
 
@@ -65,8 +67,8 @@ async def shared_database(settings: Settings, running: DaemonAddress | None) -> 
 
 
 async def running_nodes(nodes: Sequence[NodeRow], key: PeerKey, *, clock_ahead_s: float) -> list[CheckResult]:
-    """Asks each node how it is, all at the same time and for 3 s at most. ``clock_ahead_s``: how far the database's
-    clock is ahead of this machine's.
+    """Asks all nodes for their problems at the same time, and waits at most 3 s. ``clock_ahead_s`` is how far the
+    database's clock is ahead of this machine's.
     """
     async with httpx.AsyncClient(timeout=ANSWER_S, trust_env=False) as http:
         return await asyncio.gather(
@@ -86,7 +88,7 @@ async def _running_node(http: httpx.AsyncClient, key: PeerKey, node: NodeRow, ah
 
 
 def silent_node(node: NodeRow, reason: str) -> CheckResult:
-    """A node whose lease lasts, and that does not answer."""
+    """The check of a node that does not answer although its lease is valid."""
     return CheckResult(
         f"node {node.name}",
         "fail",
@@ -96,7 +98,7 @@ def silent_node(node: NodeRow, reason: str) -> CheckResult:
 
 
 def answering_node(node: NodeRow, answer: "NodeSummary", *, clock_off_s: float) -> CheckResult:
-    """What a node says about itself; ``clock_off_s``: how far its clock is ahead of the database's."""
+    """The check of a node from its answer; ``clock_off_s`` is how far its clock is ahead of the database's."""
     shown = f"{node.state}, {answer.connections} connections, {answer.calls} calls"
     if answer.problems:
         listed = "; ".join(answer.problems[:_SHOWN]) + ("; …" if len(answer.problems) > _SHOWN else "")
@@ -113,7 +115,7 @@ def answering_node(node: NodeRow, answer: "NodeSummary", *, clock_off_s: float) 
 
 
 class NodeSummary(msgspec.Struct):
-    """What a node answers at ``/peer/summary``."""
+    """The answer of a node at ``/peer/summary``."""
 
     connections: int
     calls: int
@@ -170,7 +172,7 @@ def pooler(found: "PostgresInspection") -> CheckResult:
 
 
 def round_trip(found: "PostgresInspection") -> CheckResult:
-    """How long a statement takes."""
+    """The check of how long a statement takes."""
     shown = f"{found.round_trip_s * 1000:.1f} ms"
     if found.round_trip_s < SLOW_ROUND_TRIP_S:
         return CheckResult("store round trip", "ok", shown)

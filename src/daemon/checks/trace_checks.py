@@ -1,4 +1,4 @@
-"""The doctor's check of traces: whether the collector takes them."""
+"""The doctor's check of traces: whether the collector accepts them."""
 
 from collections.abc import Mapping
 from typing import Final

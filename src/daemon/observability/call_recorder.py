@@ -26,7 +26,7 @@ class CallRecorder:
         self._metrics = metrics
         self._spans = spans
         self.activity = LiveActivity()
-        """What the dashboard shows of ended calls."""
+        """The ended calls that the dashboard shows."""
         self.content: Policy = content
         """How much of the text of errors is stored. A reload replaces it."""
 
@@ -97,7 +97,7 @@ class CallRecorder:
 
 
 def _changes_by_hooks(call: RunningCall) -> str | None:
-    """What hooks changed of a call; None if nothing."""
+    """A text that says what hooks changed in a call; None if nothing."""
     parts = [
         *([] if call.changed_by is None else [f"arguments changed by the hook {call.changed_by}"]),
         *([] if call.result_changed_by is None else [f"result changed by the hook {call.result_changed_by}"]),

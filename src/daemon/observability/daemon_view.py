@@ -39,9 +39,9 @@ class DaemonProblem(NamedTuple):
     """A problem of the daemon. The detail may have paths, names and texts of other systems."""
 
     summary: str
-    """For every caller."""
+    """The text for every caller."""
     detail: str
-    """For operators."""
+    """The text for operators."""
 
 
 class ClusterView(Protocol):
@@ -77,7 +77,7 @@ class LiveDaemonView:
     provider_budgets: ProviderBudgets
     availability: ModelAvailability
     router: Callable[[], Router]
-    """A function, because the router is constructed with this view."""
+    """Returns the router; a function, because the router is constructed with this view."""
     connections: Callable[[], int]
     chosen_model: str | None
     """The model of callers that name none, or ``AUTO``; None if no vendor is available. A reload replaces it,
@@ -90,10 +90,10 @@ class LiveDaemonView:
     results: ResultFiles
     agent_registry: HostedRegistries
     cluster: "ClusterView | None" = None
-    """The nodes that share the database; None if this daemon has it for itself."""
+    """The nodes that share the database; None if only this daemon uses it."""
     hooks: CallHooks
     reload_error: str | None = None
-    """Why the last reload was refused; None if it succeeded."""
+    """The reason why the last reload was refused; None if it succeeded."""
 
     def default_model(self) -> str:
         if self.chosen_model is None and self.vendors.providers:
@@ -287,5 +287,5 @@ def _free_bytes(database: Path) -> int | None:
 
 
 def _node_row(row: dict[str, Any], *, operator: bool) -> dict[str, Any]:
-    """A node for ``status``: what is wrong with it only for operators."""
+    """A node for ``status``; only operators see the details of its problems."""
     return row if operator else {key: value for key, value in row.items() if key != "problems"}

@@ -14,7 +14,7 @@ from ..dispatch import Router
 JobStatus = Literal["queued", "running", "completed", "failed", "cancelled"]
 JOB_STATUSES: Final[tuple[JobStatus, ...]] = ("queued", "running", "completed", "failed", "cancelled")
 MAX_LISTED_JOBS: Final = 100
-"""The jobs that one list has at most; each needs several queries."""
+"""The most jobs in one list; each needs several queries."""
 
 _OPERATIONS: Final[Mapping[str, str]] = {DEPLOY_TOOL: "deploy", UNDEPLOY_TOOL: "undeploy"}
 _OUTCOMES: Final[Mapping[JobStatus, str]] = {

@@ -1,4 +1,4 @@
-"""What the dashboard's live page shows of ended calls: the newest, and rates and latencies by second.
+"""The data about ended calls on the dashboard's live page: the newest calls, and rates and latencies by second.
 
 It counts only while a page is open, and on the event loop's thread. What ended before is read once, by the caller.
 """
@@ -13,7 +13,7 @@ from ...protocol.tool_call import ToolCall, ToolResult
 from ..dispatch import Session
 
 SHOWN_ENDED: Final = 20
-"""The newest ended calls of a viewer."""
+"""The number of the newest ended calls that are kept for a viewer."""
 KEPT_SECONDS: Final = 300
 """The seconds of the charts."""
 
@@ -48,7 +48,7 @@ class LiveActivity:
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         self._clock = clock
         self.watched: dict[str | None, _Watched] = {}
-        """Empty: nothing has to be counted."""
+        """If it is empty, nothing has to be counted."""
 
     def watch(self, viewer: str | None) -> None:
         """Count for one more watcher; ``leave`` ends it."""
@@ -78,7 +78,7 @@ class LiveActivity:
     def call_ended(
         self, session: Session, call: ToolCall, result: ToolResult, call_id: str, message: str | None
     ) -> None:
-        """Count an ended or refused call. ``message``: of its error, as the audit records it."""
+        """Count an ended or refused call. ``message`` is that of its error, as the audit records it."""
         name = session.principal.name
         for viewer in (None, name):
             watched = self.watched.get(viewer)

@@ -189,8 +189,8 @@ class _Output:
 
 
 def terminal_safe_values(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
-    """Replace what a terminal would obey, such as escape sequences that a client sent. Python escapes it in values that
-    are not texts.
+    """Replace characters that control a terminal, such as escape sequences that a client sent. In values that are not
+    texts, Python escapes them.
     """
     texts = {name: terminal_safe(value, keep="\n\t") for name, value in event.items() if isinstance(value, str)}
     return {**event, **texts}
@@ -235,8 +235,8 @@ def remove_secrets(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
 
 
 def remove_bound(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
-    """Redact the operator's bound values, and credentials that the current call uses. The last processor before the
-    renderer and what keeps lines.
+    """Redact the operator's bound values, and credentials that the current call uses. This is the last processor before
+    the renderer and those that keep lines.
     """
     current = _masked.get()
     for mask in _hidden if current is None else (*_hidden, current):

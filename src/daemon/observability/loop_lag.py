@@ -1,4 +1,4 @@
-"""Measures the delay of the event loop: how long one turn keeps all other tasks waiting."""
+"""Measures the delay of the event loop: how long one iteration keeps all other tasks waiting."""
 
 import asyncio
 import time
@@ -15,8 +15,8 @@ _log = structlog.get_logger(__name__)
 
 
 async def watch_loop_lag(observe: Callable[[float], None]) -> None:
-    """While the daemon runs: reports the delay of each tick, in seconds. Logs long ones that the daemon itself caused,
-    rather than other processes: those during which it used the processor.
+    """While the daemon runs: reports the delay of each tick, in seconds. Logs long delays during which the daemon
+    itself used the processor, so that other processes did not cause them.
     """
     while True:
         due, cpu_before = time.perf_counter() + _TICK_S, time.process_time()

@@ -82,9 +82,9 @@ class MetricGauges:
     spans: SpanCounts | None = field(default=None, kw_only=True)
     """None if no traces are recorded."""
     hooks: Callable[[], Mapping[tuple[str, Any], HookCount]] = field(default=dict, kw_only=True)
-    """By hook and event."""
+    """The questions to hooks, by hook and event."""
     nodes: Callable[[], Mapping[str, int]] | None = field(default=None, kw_only=True)
-    """Of a cluster, as this node sees it: state → nodes."""
+    """The nodes of a cluster as this node sees them: state → number of nodes."""
 
 
 class Metrics:
@@ -151,7 +151,7 @@ class Metrics:
         )
 
     def restore(self, sums: Iterable[DailyUsage]) -> None:
-        """Add what was spent today before the process started."""
+        """Add the spending of today from before the process started."""
         for total in sums:
             tool = total.tool if self._is_tool(total.tool) else UNKNOWN_TOOL
             self._today.add(

@@ -25,7 +25,9 @@ class ModelAvailability:
     def __init__(
         self, limiters: Mapping[str, ProviderLimiter], open_providers: Mapping[str, OpenProvider] | None = None
     ) -> None:
-        """``open_providers`` get the lists of their vendors. The simulator lists few models, and has any."""
+        """``open_providers`` get the lists of their vendors. The simulator lists few models, but answers for any
+        model.
+        """
         self._open_providers = open_providers or {}
         self._limiters = limiters
         self._lists: dict[str, frozenset[str]] = {}

@@ -1,4 +1,4 @@
-"""What the other nodes of a cluster run, as the operator's views show it."""
+"""The running calls of the other nodes of a cluster, for the operator's views."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
@@ -24,11 +24,11 @@ class PeerView(Protocol):
         ...
 
     async def running_calls(self) -> PeerActivity:
-        """Asks all other nodes, for 3 s at most."""
+        """Asks all other nodes, and waits at most 3 s."""
         ...
 
     def recent_calls(self) -> PeerActivity:
-        """Returns what the other nodes ran a moment ago, and begins to ask them again if that is a second old."""
+        """Returns the last known running calls of the other nodes, and starts to ask again if they are a second old."""
         ...
 
     async def cancel(self, node: None, principal: None, call_id: str) -> bool:

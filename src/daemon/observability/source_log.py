@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 from structlog.typing import EventDict, WrappedLogger
 
 MAX_LINES: Final = 200
-"""Of one source; the oldest is dropped for one more."""
+"""The most lines of one source; the oldest is dropped when another one arrives."""
 MAX_SOURCES: Final = 200
 MAX_LINE_CHARS: Final = 1000
 _NOT_SHOWN: Final = frozenset({"event", "level", "logger", "source", "timestamp", "exception"})

@@ -42,7 +42,7 @@ def health(
 
 
 def agent_health(name: str, *, hosted: bool, accepting: bool) -> dict[str, Any]:
-    """The report of ``/health`` for a daemon that runs as one agent, in its predecessor's words."""
+    """The report of ``/health`` for a daemon that runs as one agent, in the format of its predecessor."""
     if hosted and accepting:
         return {"status": "healthy", "agent": name}
     reason = "the daemon is stopping" if hosted else "the registry has answered no definition that can be hosted"
@@ -85,7 +85,7 @@ def provider_rows(
 
 
 def registry_report(registry: HostedRegistries, *, operator: bool) -> dict[str, Any]:
-    """The registry of agents and the state of each; its address and what is wrong for operators only."""
+    """The registry of agents and the state of each agent; only operators see its address and the problems."""
     states = (
         registry.states if operator else [msgspec.structs.replace(state, problem=None) for state in registry.states]
     )
@@ -135,7 +135,7 @@ def running_row(running: RunningCall, now: float) -> dict[str, Any]:
 
 
 def paused_row(call: StoredDetachedCall, now: float) -> dict[str, Any]:
-    """A paused call, with what it asks but not its content. ``now`` is Unix time."""
+    """A paused call with the kinds of its requests, but not their content. ``now`` is Unix time."""
     return {
         "id": call.call_id,
         "tool": call.tool,

@@ -1,4 +1,4 @@
-"""The stored tasks of A2A, for their transport: words the errors of the store."""
+"""The stored tasks of A2A, for their transport. Converts the errors of the store."""
 
 from collections.abc import Awaitable
 from typing import TypeVar
@@ -32,7 +32,7 @@ class A2ATaskRecords:
         await _available(self._store.save(row, soon=soon))
 
     async def earlier(self, message_key: bytes, conversation_id: str, principal: Principal) -> A2AEarlier:
-        """Returns what is stored of a message that arrives."""
+        """Returns what is stored about a message that arrives."""
         return await _available(self._store.earlier(message_key, conversation_id, principal.name))
 
     async def find(self, task_id: str, principal: Principal) -> A2ATaskRow | None:

@@ -29,9 +29,9 @@ from ..dispatch import ConversationCaller
 from .journal_timeout import write_failure
 
 _MAX_BEGUN: Final = 1000
-"""The conversations that are known to be empty without a read; the next ones are read."""
+"""The most conversations that are known to be empty without a read; further ones are read."""
 CLAIM_AGAIN_S: Final = 0.25
-"""How long a call waits until it looks again whether another node still uses its conversation."""
+"""The interval at which a call checks whether another node still uses its conversation."""
 _SHOWN_ID_CHARS: Final = 80
 
 MakeCopy = Callable[[int, Turn], NewCopy] | None
@@ -257,7 +257,9 @@ class ConversationManager:
                 del self._locks[key]
 
     async def _load(self, conversation_id: str, principal: Principal, *, claimed: bool = False) -> StoredConversation:
-        """Returns a conversation; ``claimed``: this process uses it from now on, or ConversationHeldError is raised."""
+        """Returns a conversation. With ``claimed``, this process uses it from now on, or ConversationHeldError is
+        raised.
+        """
         conversations = self._store.conversations
         if (principal.name, conversation_id) in self._begun:
             self._begun.remove((principal.name, conversation_id))
@@ -269,7 +271,7 @@ class ConversationManager:
             stored = await read(conversation_id, principal.name)
         except StoreError as error:
             raise _unavailable(error.reason) from error
-        except UnicodeEncodeError:  # an unpaired surrogate: no id has one
+        except UnicodeEncodeError:  # it has an unpaired surrogate, which no id has
             stored = None
         if stored is None:
             raise NotFoundError(

@@ -1,6 +1,7 @@
 """The time limit of persisting a result before its answer is sent.
 
-With a database that several nodes share there is none: another node would answer a repeat by what is stored.
+With a database that several nodes share there is no limit, because another node would answer a repeat from the
+database.
 """
 
 import asyncio
@@ -14,8 +15,8 @@ WRITE_TIMEOUT_S: Final = 2.0
 
 
 async def write_failure(writing: Awaitable[object], timeout_s: float | None = WRITE_TIMEOUT_S) -> str | None:
-    """Waits for a write, up to ``timeout_s``; None: without limit. Returns why it is not persisted by then; None if it
-    is.
+    """Waits for a write, up to ``timeout_s``; with None, without limit. Returns the reason if it is not persisted by
+    then, else None.
 
     After a timeout the store still completes the write once the disk responds.
     """

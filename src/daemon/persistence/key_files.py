@@ -34,7 +34,7 @@ def make_key_files(directory: Path, audit_key: bytes) -> None:
 
 
 def load_or_create_keys(path: Path, *, max_keys: int, remedy: str) -> list[bytes]:
-    """Returns the keys of a file; a missing file gets a random one. ``remedy``: what to do if the file is damaged.
+    """Returns the keys of a file; a missing file gets a random key. ``remedy`` says what to do if the file is damaged.
 
     Raises:
         StateError: the file cannot be used, or a line is not a key.

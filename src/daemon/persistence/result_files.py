@@ -49,7 +49,7 @@ class ResultFiles:
         self._storage = storage
         self._check_bucket = check_bucket
         self.problem: str | None = None
-        """Why the bucket could not be used when it was checked."""
+        """The reason why the bucket could not be used at the last check."""
         self._thread = concurrent.futures.ThreadPoolExecutor(1, thread_name_prefix="result-files")
 
     def __repr__(self) -> str:

@@ -10,7 +10,7 @@ import msgspec
 from .key_files import load_or_create_keys
 
 MAX_KEYS: Final = 8
-"""In one file: the current key, and earlier ones until everything is encrypted with the current one."""
+"""The most keys in one file: the current key, and earlier ones until everything is encrypted with the current one."""
 _NONCE_BYTES: Final = 12
 
 
@@ -61,5 +61,5 @@ def _decrypted(cipher: Any, sealed: bytes, place: str) -> bytes | None:
 
     try:
         return bytes(cipher.decrypt(sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:], place.encode()))
-    except (InvalidTag, ValueError):  # ValueError: it is not long enough to be encrypted
+    except (InvalidTag, ValueError):  # ValueError: the value is too short to have been encrypted
         return None

@@ -36,7 +36,7 @@ AUDIT_KEY_FILE: Final = "audit.key"
 """The key of the audit chain: one line of hexadecimal digits, mode 0600."""
 MAX_SECRET_BYTES: Final = 4096
 _LOCK_RETRY_S: Final = 0.05
-"""Much longer than a command that checks for a running daemon holds the lock."""
+"""Much longer than the time for which a command that checks for a running daemon holds the lock."""
 
 _log = structlog.get_logger(__name__)
 
@@ -202,7 +202,7 @@ class StateDirectory:
 
     @property
     def has_audit_key(self) -> bool:
-        """Whether a key exists, which signed a chain."""
+        """Whether a key exists, which has then signed a chain."""
         return (self.path / AUDIT_KEY_FILE).exists()
 
     def remove_audit_key(self) -> None:

@@ -1,4 +1,4 @@
-"""Implements the dispatch journal with the store: converts calls, limits waits, and words the errors."""
+"""Implements the dispatch journal with the store: converts calls, limits waits, and converts the errors."""
 
 import asyncio
 import time
@@ -41,7 +41,7 @@ class StoreJournal:
     """Implements ``dispatch.JournalPort``."""
 
     def __init__(self, store: Store, recorder: CallRecorder, *, shared: bool = False) -> None:
-        """``shared``: several nodes use the database, so no answer is sent before it is persisted."""
+        """With ``shared``, several nodes use the database, so no answer is sent before it is persisted."""
         self._shared = shared
         self._write_timeout_s = None if shared else WRITE_TIMEOUT_S
         self._store = store
@@ -87,8 +87,10 @@ class StoreJournal:
             await self._unpersisted(call, reason)
 
     async def _unpersisted(self, call: RunningCall, reason: str) -> None:
-        """A result that the caller waits for is not persisted. Other nodes would answer a repeat otherwise, so then its
-        answer is never sent: the database is closed, or this node was declared dead."""
+        """Handles a result that was not persisted in time. If other nodes share the database, the database is closed or
+        this node was declared dead; the answer is then never sent, because other nodes would answer a repeat
+        differently.
+        """
         if not self._shared:
             _log.error("result sent before it was persisted", tool=call.tool.name, reason=reason)
             return
@@ -287,7 +289,7 @@ async def _stored_result(call: RunningCall, result: ToolResult, answer: bytes) -
 
 
 def _may_be_repeated(result: ToolResult) -> bool:
-    """Whether a refusal promises nothing: the call did not run, and another node may run it when it is repeated."""
+    """Whether a refusal need not be stored: the call did not run, and another node may run it when it is repeated."""
     return (
         result.error is not None
         and result.error.code == ErrorCode.SERVICE_UNAVAILABLE

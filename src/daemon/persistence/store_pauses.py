@@ -1,4 +1,4 @@
-"""Implements the port of paused calls with the store: converts them, writes their audit rows, and words the errors."""
+"""Implements the port of paused calls with the store: converts them and the errors, and writes their audit rows."""
 
 import time
 from collections.abc import Mapping, Sequence
