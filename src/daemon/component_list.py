@@ -143,7 +143,7 @@ class ComponentList:
             files = shared_files(daemon.settings)
             ports = {"port": daemon.websocket.own_port, "http_port": daemon.http.own_port}
             await daemon.cluster.announce(daemon.settings, files, **ports)
-            await daemon.cluster.membership.look()
+            await daemon.cluster.membership.refresh()
 
     async def _close_peers(self) -> None:
         if self._daemon.cluster is not None:

@@ -97,7 +97,7 @@ class ClusterNode:
         address = node_address(settings.peer_host or settings.host, port, http_port, tls=settings.tls_cert is not None)
         details = msgspec.json.encode(NodeDetails(__version__, dict(self._digests))).decode()
         await self.store.announce(address, details)
-        await self.membership.look()
+        await self.membership.refresh()
         for problem in self._differences:
             _log.warning(problem.summary, reason=problem.detail)
 

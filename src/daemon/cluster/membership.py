@@ -10,14 +10,14 @@ import structlog
 
 from ...store import ClusterPort, NodeRow, StoreError, Suspicion, boot_time, may_declare_dead
 
-LOOKS: Final = 4
+REFRESHES_PER_LEASE: Final = 4
 """How often per lease a node checks for dead nodes."""
 
 _log = structlog.get_logger("toold.cluster")
 
 
 class Membership:
-    """This node's view of the cluster, which is at most ``lease_s / LOOKS`` seconds old."""
+    """This node's view of the cluster, which is at most ``lease_s / REFRESHES_PER_LEASE`` seconds old."""
 
     def __init__(self, store: ClusterPort) -> None:
         self._store = store
@@ -76,14 +76,14 @@ class Membership:
         """Until cancelled: reads the nodes, and declares those dead whose lease has ended."""
         while True:
             try:
-                await self.look()
+                await self.refresh()
             except StoreError:
                 pass  # The store reports this. Without the database, no node can be declared dead.
             except Exception:  # noqa: BLE001 - without this loop no dead node would be found
                 _log.exception("the nodes cannot be read")
-            await asyncio.sleep(self._store.lease.lease_s / LOOKS)
+            await asyncio.sleep(self._store.lease.lease_s / REFRESHES_PER_LEASE)
 
-    async def look(self) -> None:
+    async def refresh(self) -> None:
         """Reads the nodes once, and declares those dead whose lease has ended.
 
         Raises:

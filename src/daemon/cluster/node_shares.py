@@ -13,9 +13,9 @@ from typing import Final
 from ...fairness import Permits
 from ...store import NodeLease, SharedLimitsPort, StoreError, boot_time
 
-LOOK_S: Final = 0.25
+ADJUST_INTERVAL_S: Final = 0.25
 """The time between two checks of the shares."""
-_KEPT_LOOKS: Final = 4
+_UNUSED_CHECKS: Final = 4
 """Permits that were not used at this number of checks are returned."""
 
 
@@ -31,9 +31,9 @@ class _Share:
         """The most permits that this node should use."""
         self.asked = False
         """Whether another node wants or has returned permits, or it is unknown what the database has assigned."""
-        self._wants: deque[int] = deque(maxlen=_KEPT_LOOKS)
+        self._wants: deque[int] = deque(maxlen=_UNUSED_CHECKS)
 
-    def look(self) -> int:
+    def wanted(self) -> int:
         """The number of permits that this node wants."""
         self._wants.append(min(self.max_running, self.permits.in_use + self.permits.waiting))
         return max(self._wants)
@@ -81,12 +81,12 @@ class NodeShares:
         """Until cancelled: adjusts the shares to what this node needs."""
         while True:
             self._due.clear()
-            await self.look()
+            await self.adjust()
             with suppress(TimeoutError):
-                async with asyncio.timeout(LOOK_S):
+                async with asyncio.timeout(ADJUST_INTERVAL_S):
                     await self._due.wait()
 
-    async def look(self) -> None:
+    async def adjust(self) -> None:
         """Asks for missing permits, and returns unused ones."""
         if not self._lease.good(boot_time()):
             # Other nodes may have declared this one dead, and use its share.
@@ -97,7 +97,7 @@ class NodeShares:
         await asyncio.gather(*(self._renew(principal, share) for principal, share in self._shares.items()))
 
     async def _renew(self, principal: str, share: _Share) -> None:
-        permits, wants = share.permits, share.look()
+        permits, wants = share.permits, share.wanted()
         in_use = permits.in_use
         if not must_ask(wants=wants, held=share.held, part=share.part, in_use=in_use, asked=share.asked):
             return

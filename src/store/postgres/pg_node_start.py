@@ -16,7 +16,7 @@ from .pg_schema import POSTGRES_SCHEMA
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 
-_LOOK_S: Final = 0.1
+_CHECK_INTERVAL_S: Final = 0.1
 _WATCHED_HEARTBEATS: Final = 2
 """How many heartbeats a node has to miss until a process with the same name assumes that it has ended."""
 
@@ -110,7 +110,7 @@ def _require_ended(connection: Connection, predecessor: NodeRow) -> None:
         _log.info("waiting: a node with the same name has not left", name=predecessor.name, at_most_s=watched_s)
     deadline = time.monotonic() + watched_s
     while time.monotonic() < deadline:
-        time.sleep(_LOOK_S)
+        time.sleep(_CHECK_INTERVAL_S)
         now = pg_node_sql.commits(connection, predecessor.epoch)
         if now is None or now[1]:
             return

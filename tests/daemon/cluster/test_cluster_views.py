@@ -34,7 +34,7 @@ async def make_silent(node: Daemon, port: int, *, seen_by: Daemon) -> None:
     """Lets ``node`` have the address of a port that does not answer, as ``seen_by`` has it."""
     node_of(node).address = node_of(node).address.replace(str(node.http.port), str(port))
     assert seen_by.cluster is not None
-    await seen_by.cluster.membership.look()
+    await seen_by.cluster.membership.refresh()
 
 
 async def test_the_dashboard_shows_and_cancels_calls_of_all_nodes(nodes: Pair, greet: Greet) -> None:
@@ -57,7 +57,7 @@ async def test_the_health_page_lists_the_nodes(silent_port: int, start_node: Sta
     first, second = await start_node("a", TOOLD_MAX_RUNNING="7"), await start_node("b")
     for node in (first, second):
         assert node.cluster is not None
-        await node.cluster.membership.look()
+        await node.cluster.membership.refresh()
     async with browser_of(second) as browser:
         page = await browser.page("/ui/health")
         assert "Table: nodes" in page

@@ -52,7 +52,7 @@ async def nodes(start_node: StartNode) -> tuple[Daemon, Daemon]:
     pair = await start_node("a", book, stay), await start_node("b", book, stay)
     for node in pair:
         assert node.cluster is not None
-        await node.cluster.membership.look()
+        await node.cluster.membership.refresh()
     return pair
 
 

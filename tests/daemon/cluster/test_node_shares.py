@@ -51,7 +51,7 @@ class Call:
 async def all_look(*nodes: Node) -> None:
     for _ in range(6):
         for node in nodes:
-            await node.shares.look()
+            await node.shares.adjust()
             await asyncio.sleep(0)
 
 
@@ -93,16 +93,16 @@ async def test_without_a_lease_a_node_starts_none() -> None:
     node = Node(MemoryLimits(), "a")
     first = Call(node)
     await asyncio.sleep(0)
-    await node.shares.look()
+    await node.shares.adjust()
     assert first.runs.is_set()
     node.lease._good_until = 0.0
-    await node.shares.look()
+    await node.shares.adjust()
     second = Call(node)
     await asyncio.sleep(0)
-    await node.shares.look()
+    await node.shares.adjust()
     assert (second.runs.is_set(), node.permits.limit) == (False, 0)
     node.lease.renewed(boot_time())
-    await node.shares.look()
+    await node.shares.adjust()
     await asyncio.sleep(0)
     assert second.runs.is_set()
     for call in (first, second):
@@ -114,14 +114,14 @@ async def test_without_the_database_no_more_calls_run_than_before() -> None:
     node = Node(MemoryLimits(), "a")
     first = Call(node)
     await asyncio.sleep(0)
-    await node.shares.look()
+    await node.shares.adjust()
     node.port.away = True
     second = Call(node)
     await asyncio.sleep(0)
-    await node.shares.look()
+    await node.shares.adjust()
     assert (first.runs.is_set(), second.runs.is_set()) == (True, False)
     node.port.away = False
-    await node.shares.look()
+    await node.shares.adjust()
     await asyncio.sleep(0)
     assert second.runs.is_set()
     for call in (first, second):

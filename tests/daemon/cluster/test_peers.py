@@ -134,7 +134,7 @@ async def test_status_lists_the_nodes(nodes: tuple[Daemon, Daemon], greet: Greet
     assert (rows["b"]["this"], rows["b"]["connections"]) == (True, 1)
     node_of(first).address = node_of(first).address.replace(str(first.http.port), "1")
     assert second.cluster is not None
-    await second.cluster.membership.look()
+    await second.cluster.membership.refresh()
     rows = {row["name"]: row for row in (await client.call("2", "status"))["structured"]["nodes"]}
     assert "calls" not in rows["a"]
 
@@ -145,7 +145,7 @@ async def test_different_settings_are_a_problem(start_node: StartNode) -> None:
     second = await start_node("b", TOOLD_KIMI_API_KEY="sk-two")
     for node, other in ((first, "b"), (second, "a")):
         assert node.cluster is not None
-        await node.cluster.membership.look()
+        await node.cluster.membership.refresh()
         (problem,) = [each for each in node.cluster.problems if other in each.detail]
         assert "max_running" in problem.detail
         assert "kimi_api_key" in problem.detail

@@ -171,7 +171,7 @@ async def test_connections_to_a_dead_holder_are_cut(nodes: tuple[Daemon, Daemon]
     relayed = await greet(second, resume=resume(await greet(first)))
     node_of(first).left_s = -1.0
     assert second.cluster is not None
-    await second.cluster.membership.look()
+    await second.cluster.membership.refresh()
     assert await closed_with(relayed) == 1012
     assert (await greet(second, resume=resume(relayed))).ack["server"]["epoch"] == "b0"
 
