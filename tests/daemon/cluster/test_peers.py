@@ -172,7 +172,7 @@ async def test_fields_of_a_newer_version_are_ignored(nodes: tuple[Daemon, Daemon
     row = node_of(second)
     row.details = msgspec.json.encode({**msgspec.json.decode(row.details), "added": 1}).decode()
     row.address = msgspec.json.encode({**msgspec.json.decode(row.address), "added": 1}).decode()
-    await first.cluster.membership.look()
+    await first.cluster.membership.refresh()
     (summary,) = [each for each in await first.cluster.rows() if not each["this"]]
     assert (summary["name"], summary["answers"]) == ("b", True)
     assert summary["version"]
