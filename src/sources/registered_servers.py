@@ -115,6 +115,8 @@ class McpRegistry:
             entry: _Entry = await self._ask(f"{_SERVERS}/{quote(name, safe='')}/versions/latest", _Entry)
         except LookupError:
             return None
+        if entry.server.name != name:
+            raise UnusableAnswerError(f"it answered with another server ({one_line(entry.server.name, 80)})")
         return entry.server
 
     async def close(self) -> None:

@@ -107,6 +107,7 @@ def registry() -> Iterator[str]:
                 "/v0.1/servers?search=none&version=latest&limit=30": {"servers": []},
                 "/v0.1/servers/com.example%2Ffiles/versions/latest": {"server": SERVER},
                 "/v0.1/servers/odd/versions/latest": [1],
+                "/v0.1/servers/com.example%2Ftrusted/versions/latest": {"server": SERVER},
             }
             body = json.dumps(answers.get(self.path, {})).encode()
             self.send_response(200 if self.path in answers else 404)
@@ -134,6 +135,8 @@ async def test_asking_a_registry(registry: str) -> None:
     assert await client.find("com.example/other") is None
     with pytest.raises(UnusableAnswerError, match="not that of an MCP registry"):
         await client.find("odd")
+    with pytest.raises(UnusableAnswerError, match=r"another server \(com\.example/files\)"):
+        await client.find("com.example/trusted")
     await client.close()
     refused = McpRegistry(registry)
     with pytest.raises(UnusableAnswerError, match="is loopback"):

@@ -48,8 +48,13 @@ class PostStream:
     async def send(self, item: SessionMessage) -> None:
         """Sends a message; the server's answer comes as an event."""
         body = item.message.model_dump_json(by_alias=True, exclude_unset=True).encode()
-        async with nullcontext() if isinstance(item.message, JSONRPCRequest) else self._answering:
-            response = await self._http.post(self._url, content=body, headers={"content-type": "application/json"})
+        posting = self._http.stream("POST", self._url, content=body, headers={"content-type": "application/json"})
+        async with (
+            nullcontext() if isinstance(item.message, JSONRPCRequest) else self._answering,
+            posting as response,
+        ):
+            with suppress(httpx2.StreamError):  # too long, or too late: nothing in it matters
+                await response.aread()
         if response.is_success or not isinstance(item.message, JSONRPCRequest):
             return
         problem = ErrorData(code=CONNECTION_CLOSED, message=f"the server answered with HTTP {response.status_code}")

@@ -84,6 +84,8 @@ class Hostile:
         self.first = "event: endpoint\ndata: /messages?id=1\n\n"
         self.events: asyncio.Queue[str | None] = asyncio.Queue()
         self.status: Callable[[dict[str, Any]], int] = lambda _: 202
+        self.accepted = b""
+        """The body of the answers to accepted messages."""
         self.posted: list[dict[str, Any]] = []
         self.app = Starlette(routes=[Route("/sse", self.stream), Route("/messages", self.take, methods=["POST"])])
 
@@ -101,7 +103,7 @@ class Hostile:
         status = self.status(message)
         if status == 202:
             self.answer(message)
-        return Response(status_code=status)
+        return Response(self.accepted, status_code=status)
 
     def answer(self, message: dict[str, Any]) -> None:
         results = {
@@ -160,6 +162,14 @@ async def test_a_message_that_is_not_accepted_fails_at_once(opened: Any, hostile
         await source.call("look")
     assert refused.value.code != "TIMEOUT"
     server.status = lambda _: 202
+    assert await source.call("look") == "seen"
+
+
+async def test_the_body_of_an_accepted_message_does_not_matter(opened: Any, hostile: tuple[Hostile, str]) -> None:
+    """However long it is: the answer is an event."""
+    server, url = hostile
+    source = await opened(url=url, transport="sse", allow_private=True, max_answer_bytes=100_000)
+    server.accepted = b"x" * 1_000_000
     assert await source.call("look") == "seen"
 
 
