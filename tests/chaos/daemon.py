@@ -45,6 +45,8 @@ _START_S: Final = 300.0
 """Importing everything takes a second of CPU time, which other programs may take from it for long."""
 _STOP_S: Final = 30.0
 _POLL_S: Final = 0.02
+_SHOWN_CHARS: Final = 8000
+"""The end of a log that an error shows, with the stacks of all threads."""
 
 
 class DaemonError(Exception):
@@ -73,7 +75,7 @@ class Daemon:
         self._simulate = simulate
         self._directory = directory
         self._log = directory / "daemon.log"
-        self.env = daemon_environment(self.state, **settings)
+        self.env = daemon_environment(self.state, **settings, PYTHONFAULTHANDLER="1")
         self._process: asyncio.subprocess.Process | None = None
         self.clock_shift_s = 0.0
         """By how much the clock of the next process is fast."""
@@ -192,6 +194,8 @@ class Daemon:
             async with asyncio.timeout(_STOP_S):
                 code = await self._process.wait()
         except TimeoutError:
+            self.signal(signal.SIGABRT)  # writes the stacks of all threads to the log
+            await self._process.wait()
             raise self._fault(f"did not end within {_STOP_S:g} s after SIGTERM") from None
         if code not in accepted:
             raise self._fault(f"ended with {code} after SIGTERM")
@@ -209,4 +213,4 @@ class Daemon:
         return bool(address["pid"] == self.pid)  # a killed daemon leaves its file
 
     def _fault(self, what: str) -> DaemonError:
-        return DaemonError(f"the daemon {what}:\n{self.logged()[-3000:]}")
+        return DaemonError(f"the daemon {what}:\n{self.logged()[-_SHOWN_CHARS:]}")
