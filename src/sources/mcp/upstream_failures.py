@@ -6,6 +6,8 @@ The error of a call depends on codes only, never on the server's message.
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from pydantic import ValidationError
+
 from ...protocol.error_codes import (
     CallError,
     CallTimeoutError,
@@ -57,6 +59,9 @@ def unavailable_reason(error: BaseException) -> str:
         part_of = _PART_OF.get(str(error.filename))
         install = f"; install {part_of}, which contains it (in the container: docs/container.md)" if part_of else ""
         return f"its command or working directory does not exist ({error.filename}){install}"
+    if isinstance(error, ValidationError):
+        first = error.errors(include_url=False, include_input=False)[0]
+        return f"its answer is not valid MCP ({'.'.join(map(str, first['loc']))}: {first['msg']})"
     if isinstance(error, OSError):
         return f"it cannot be started or reached ({error.strerror or type(error).__name__})"
     return f"it cannot be used ({type(error).__name__}: {one_line(str(error), 300)})"

@@ -3,7 +3,15 @@
 from typing import Any
 
 import pytest
-from mcp_types import CONNECTION_CLOSED, INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND, REQUEST_TIMEOUT
+from mcp_types import (
+    CONNECTION_CLOSED,
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    METHOD_NOT_FOUND,
+    REQUEST_TIMEOUT,
+    InitializeResult,
+)
+from pydantic import BaseModel, ValidationError
 from toold.protocol.json_rpc import MISSING_CLIENT_CAPABILITY
 from toold.protocol.questions.client_question import required_capabilities
 from toold.sources.mcp.upstream_exchange import TOO_LONG, UpstreamExchange
@@ -14,6 +22,13 @@ from toold.sources.mcp.upstream_failures import (
     unavailable,
     unavailable_reason,
 )
+
+
+def invalid(model: type[BaseModel], value: object) -> ValidationError:
+    """The error of a value that is not of this model."""
+    with pytest.raises(ValidationError) as caught:
+        model.model_validate(value)
+    return caught.value
 
 
 @pytest.mark.parametrize(
@@ -98,6 +113,10 @@ def test_retry_after_is_passed_on() -> None:
         ),
         (PermissionError(13, "Permission denied"), "it cannot be started or reached (Permission denied)"),
         (RuntimeError("odd"), "it cannot be used (RuntimeError: odd)"),
+        (
+            invalid(InitializeResult, {"protocolVersion": "1", "capabilities": {}, "serverInfo": {"version": "1"}}),
+            "its answer is not valid MCP (serverInfo.name: Field required)",
+        ),
     ],
 )
 def test_the_first_cause_is_the_reason(error: Exception, reason: str) -> None:
