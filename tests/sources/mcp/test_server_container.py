@@ -50,7 +50,7 @@ def test_what_the_settings_allow() -> None:
     [
         ({"image": "--privileged"}, "image"),
         ({"image": "a b"}, "image"),
-        ({"image": "a", "url": "https://h.example"}, "either command or url, or image"),
+        ({"image": "a", "url": "https://h.example"}, "exactly one of command, url and image"),
         ({"image": "a", "container": {"mounts": ["relative:/a"]}}, "container.mounts"),
         ({"image": "a", "container": {"mounts": ["/a:/b:/c:rw"]}}, "container.mounts"),
         ({"image": "a", "container": {"memory": 5}}, "container.memory is not a setting"),
