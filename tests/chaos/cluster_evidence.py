@@ -136,6 +136,7 @@ def limits(
         looks=vendor.looks,
         booked=booked,
         refused=refused,
+        cancelled=[call.id for call in calls if any(answer.outcome == "CANCELLED" for answer in call.answers)],
         days=days,
     )
     save_limits(directory / LIMITS, settings, evidence)

@@ -14,7 +14,7 @@
 
 import json
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 from pathlib import Path
@@ -83,8 +83,10 @@ def counted(request: VendorRequest, process: NodeProcess) -> tuple[float, float]
     return request.arrived, min(request.answered, request.gone - _CLOSED_LATE_S, process.dead)
 
 
-def charged(request: VendorRequest, process: NodeProcess) -> bool:
-    """Whether the vendor charges for a request."""
+def charged(request: VendorRequest, process: NodeProcess, given_up: Collection[str] = ()) -> bool:
+    """Whether the vendor charges for a request. ``given_up``: the calls that were cancelled."""
+    if request.call in given_up and process.lost == inf:
+        return False  # the answer and the end of the connection may have crossed
     return request.answered < inf or request.gone >= process.lost
 
 
@@ -143,6 +145,8 @@ class LimitEvidence:
     """Budget → what the database says is spent, in dollars."""
     refused: Mapping[str, int]
     """Principal → how many calls a limit refused."""
+    cancelled: Sequence[str] = ()
+    """The ids of the calls that were cancelled."""
     days: int = 1
     """In how many UTC days the run was."""
 
@@ -151,11 +155,13 @@ def judge_limits(settings: LimitSettings, evidence: LimitEvidence) -> list[Judge
     """What was seen of each limit. The id of a call begins with its principal."""
     of = {id(request): process_of(request.node, request.arrived, evidence.processes) for request in evidence.requests}
 
+    cancelled = frozenset(evidence.cancelled)
+
     def at_once(requests: Iterable[VendorRequest]) -> int:
         return most_at_once(counted(request, of[id(request)]) for request in requests)
 
     def spent(requests: Iterable[VendorRequest]) -> float:
-        return round(sum(COST * charged(request, of[id(request)]) for request in requests), 6)
+        return round(sum(COST * charged(request, of[id(request)], cancelled) for request in requests), 6)
 
     def times(principal: str) -> list[float]:
         return [at for call, at in evidence.effects if _principal(call) == principal]

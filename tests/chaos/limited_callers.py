@@ -34,7 +34,7 @@ def limit_settings(calls: int, late_s: float) -> LimitSettings:
         permits=PERMITS,
         running=_RUNNING,
         budget=round(1.5 * some * COST, 6),
-        provider_budget=round(some * COST, 6),
+        provider_budget=round(some * COST / 2, 6),
         calls_per_day=some,
         calls_per_minute=20,
         rate_per_minute=RATE_PER_MINUTE,

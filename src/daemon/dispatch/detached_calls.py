@@ -107,7 +107,7 @@ class DetachedCalls:
             try:
                 await self._resume(stored, epoch)
             except SessionHeldError:
-                del self.waiting[stored.call_id]  # another node has adopted it
+                self.waiting.pop(stored.call_id, None)  # another node has adopted it
             except CallError as error:
                 _log.warning(
                     "detached call cannot be resumed", call=stored.call_id, tool=stored.tool, reason=error_text(error)
@@ -199,7 +199,7 @@ class DetachedCalls:
         try:
             await self._resume(stored, self.next_id().replace("-", ""))
         except SessionHeldError:
-            del self.waiting[stored.call_id]  # another node continues it
+            self.waiting.pop(stored.call_id, None)  # another node continues it
         except CallError as error:
             _log.warning("paused call cannot continue", call=stored.call_id, tool=stored.tool, reason=error_text(error))
 
@@ -260,6 +260,8 @@ class DetachedCalls:
         if session is None:
             raise ServiceUnavailableError.content_free("Its session is not in the database.")
         await self.port.resuming(stored.call_id)
+        if self.waiting.pop(stored.call_id, None) is None:
+            return  # meanwhile resumed by the start of this process, or by a request for the call
         session.usable = (session.toolset,)  # the principal's other toolsets are not stored
         session.client = msgspec.json.decode(stored.client, type=ClientInfo)
         now, at = time.monotonic(), time.time()
@@ -279,7 +281,6 @@ class DetachedCalls:
             scope.decisions = {each.request.id: each.decision for each in stored.requests if each.decision is not None}
         self._begin(call)
         self.port.changed(call.id)
-        del self.waiting[stored.call_id]
         _log.info("detached call resumed", call=stored.call_id, tool=tool.name)
 
     def _open_session(self, creator: Session, call_id: str) -> Session:
