@@ -216,6 +216,25 @@ async def test_a_shutdown_finishes_running_children_and_starts_none(make_harness
     assert len(set(ids)) == len(ids)
 
 
+async def test_a_call_that_is_resumed_twice_at_once_runs_once(make_harness: Any, tools: Any) -> None:
+    """Two tasks of a node may find the same call, for example after the death of another node and for a request about
+    it.
+    """
+    harness = make_harness(tools(Work()))
+    call_id = await begin(harness, count=2)
+    await harness.router.close("The end.", 0.0)
+    later = make_harness(tools(Work()), journal=harness.journal)
+    await later.router.load_detached()
+    harness.journal.ready.clear()  # both look for its session
+    resumed = asyncio.gather(later.router.resume_detached(), later.router.resume_detached())
+    await asyncio.sleep(0)
+    harness.journal.ready.set()
+    await resumed
+    assert [call.id for call in later.router.calls if call.detached] == [call_id]
+    await later.answered()
+    assert (await look_up(later, call_id)).state == "done"
+
+
 async def test_a_read_that_a_shutdown_cuts_off_runs_again(make_harness: Any, tools: Any, make_tool: Any) -> None:
     """As after a crash: what can be repeated, such as an agent's model turn, has no end that a resumed run reads."""
     harness = make_harness(
