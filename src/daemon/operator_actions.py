@@ -146,7 +146,13 @@ class OperatorActions:
         raise NotFoundError(f"No agent {name[:80]!r} of the registry is hosted; `toold agents list` lists them.")
 
     async def quarantined(self, source: str) -> dict[str, Any]:
-        """``quarantined``: the versions of a source's tools and prompts that wait for approval."""
+        """``quarantined``: the versions of a source's tools and prompts that wait for approval.
+
+        Raises:
+            NotFoundError: there is no such source.
+        """
+        if problem := self._sources.unknown(source):
+            raise NotFoundError(problem)
         return {"quarantined": msgspec.to_builtins(list(self._sources.waiting(source)))}
 
     async def approve(self, source: str, tool: str, digest: str) -> dict[str, Any]:

@@ -241,6 +241,13 @@ class SourceManager:
         source: object = self._active[name].source if name in self._active else None
         return source.waiting if isinstance(source, Quarantine) else ()
 
+    def unknown(self, name: str) -> str | None:
+        """Why no source has this name; None if one has."""
+        if name in self._active:
+            return None
+        hint = did_you_mean(close_names(name, self._active, n=1)) or f"configured: {', '.join(self._active) or 'none'}"
+        return f"no source {name[:80]!r}; {hint}"
+
     async def approve(self, name: str, tool: str, digest: str) -> Sequence[str]:
         """Approves a quarantined tool of a source, in the version that the operator has seen: its hash begins with
         ``digest``, of ``VERSION_CHARS`` or more. Returns the tool's name.
@@ -277,11 +284,8 @@ class SourceManager:
         return problems
 
     def _nothing_to_approve(self, name: str, tool: str, digest: str) -> str:
-        if name not in self._active:
-            hint = (
-                did_you_mean(close_names(name, self._active, n=1)) or f"configured: {', '.join(self._active) or 'none'}"
-            )
-            return f"no source {name[:80]!r}; {hint}"
+        if problem := self.unknown(name):
+            return problem
         waiting = self.waiting(name)
         versions = [version.digest[:VERSION_CHARS] for version in waiting if version.name == tool]
         if versions:

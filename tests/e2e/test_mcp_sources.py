@@ -128,6 +128,7 @@ async def test_a_changed_tool_waits_for_the_operator(
     assert (await client.call("one_echo", {"text": "x"})).text == "x"
     assert "source one has no quarantined tool 'echo'" in await harness.toold("sources", "approve", "one", "echo=x")
     assert await harness.toold("sources", "review", "one") == "one: nothing is quarantined\n"
+    assert "no source 'on'; did you mean 'one'?" in await harness.toold("sources", "review", "on")
 
 
 async def test_servers_end_with_the_daemon(harness: Harness) -> None:
