@@ -85,7 +85,7 @@ def test_a_wrong_setting_is_named(run: Any, directory: Path) -> None:
     (directory / "toold.toml").write_text('[sources.crm]\ntype = "opnapi"\n', encoding="utf-8")
     result = run("sources", "check")
     assert result.exit_code == 2
-    assert "sources (toold.toml): [sources.crm] type must be openapi" in result.stderr
+    assert "sources (toold.toml): [sources.crm] type must be one of openapi, mcp, a2a" in result.stderr
 
 
 def test_without_sources_the_next_step_is_printed(run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

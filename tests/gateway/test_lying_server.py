@@ -288,5 +288,6 @@ async def test_a_prompt_with_control_characters(world: World) -> None:
     assert (code, "quarantined" in message) == ("PERMISSION_DENIED", True)
     world.liar.lies["prompts/list"] = lying(TRUTH["prompts/list"])
     await world.listed_again()
+    await until(lambda: world.state.quarantined == 0)
     got = await world.client.result(*GET)
     assert got["messages"][0]["content"]["text"] == text

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -61,23 +61,35 @@ async def test_a_change_at_one_node_is_seen_and_approved_at_the_other(
     await until(lambda: not any(waiting(node) for node in nodes))
 
 
-async def test_an_approval_elsewhere_of_another_version_is_reported(nodes: tuple[Daemon, Daemon]) -> None:
+async def test_an_approval_elsewhere_of_another_version_is_reported(
+    nodes: tuple[Daemon, Daemon], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The operator gets the advice to look again; the node knows then what is approved."""
-    replies: list[str] = []
 
-    async def approve(node: Daemon, description: str) -> None:
-        catalog = node.sources._active["s"].source._catalog  # type: ignore[attr-defined]
-        definitions = [
-            type(tool)(tool.name, description if tool.name == "echo" else tool.description, tool.input_schema)
-            for tool in catalog.listing.tools
-        ]
-        await catalog.update(type(catalog.listing)(definitions))
-        version = next(version for version in waiting(node) if version.name == "echo")
-        try:
-            await node.sources.approve("s", "echo", version.digest)
-        except LookupError as error:
-            replies.append(str(error))
+    async def reload_pins(_: Mapping[str, int]) -> list[str]:
+        return []
 
-    await asyncio.gather(approve(nodes[0], "second"), approve(nodes[1], "third"))
-    (reply,) = replies
-    assert reply.startswith("another version of 'echo' was approved meanwhile for source s: look at what waits now")
+    for node in nodes:  # they learn nothing from each other before the approval
+        monkeypatch.setattr(node.sources, "reload_pins", reload_pins)
+        monkeypatch.setattr(node.sources, "refresh_one", lambda _: None)
+    first, second = nodes
+    seen = await changed(first, "second"), await changed(second, "third")
+    await first.sources.approve("s", "echo", seen[0].digest)
+    with pytest.raises(LookupError, match="another version of 'echo' was approved meanwhile for source s: look at wha"):
+        await second.sources.approve("s", "echo", seen[1].digest)
+    assert "-description: second" in waiting_version(second).diff
+
+
+async def changed(node: Daemon, description: str) -> QuarantinedVersion:
+    """The version of ``echo`` that waits after its description has changed."""
+    catalog = node.sources._active["s"].source._catalog  # type: ignore[attr-defined]
+    definitions = [
+        type(tool)(tool.name, description if tool.name == "echo" else tool.description, tool.input_schema)
+        for tool in catalog.listing.tools
+    ]
+    await catalog.update(type(catalog.listing)(definitions))
+    return waiting_version(node)
+
+
+def waiting_version(node: Daemon) -> QuarantinedVersion:
+    return next(version for version in waiting(node) if version.name == "echo")
