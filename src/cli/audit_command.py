@@ -33,8 +33,8 @@ EXPORTED: Final = ("seq", *CallRow.__struct_fields__, "mac", "chain")
 
 @click.group()
 def command() -> None:
-    """Read the audit trail in the state directory (TOOLD_STATE_DIR) or in the database of the setting `store`, with or
-    without a running daemon.
+    """Read the audit trail in the state directory (TOOLD_STATE_DIR) or in the database that the setting `store`
+    names, with or without a running daemon.
     """
 
 

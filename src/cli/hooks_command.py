@@ -23,7 +23,8 @@ EXAMPLES: Final = ("redact_personal_data", "refuse_by_rule")
 
 @click.group()
 def command() -> None:
-    """Print examples of hooks, and ask hooks: the tables [hooks.NAME] in toold.toml.
+    """Print example hooks, or ask a configured hook about a call. The tables [hooks.NAME] in toold.toml configure
+    hooks.
 
     Hooks are programs or servers that are asked before and after each call (docs/hooks.md).
     """
@@ -44,14 +45,18 @@ def example(name: str) -> None:
 @click.argument("name")
 @click.argument("tool")
 @click.argument("words", nargs=-1, metavar="[key=text | key:=json]...")
-@click.option("--result", metavar="TEXT", help="Ask about this result, instead of before the call.")
+@click.option(
+    "--result",
+    metavar="TEXT",
+    help="Ask what the hook does after the call, if the tool returns this result.  [default: ask as before the call]",
+)
 @click.option("--principal", default="local", show_default=True, help="The principal of the call.")
 @click.option("--config", metavar="PATH", help="The settings file.  [default: the running daemon's]")
 def ask(name: str, tool: str, words: tuple[str, ...], result: str | None, principal: str, config: str | None) -> None:
     """Ask the hook NAME about a call of TOOL with these arguments, and print what happens to the call.
 
-    The tool is not called, and no running daemon is needed: a program is started for the question. Exits with 1 if the
-    hook refuses the call, or gives no usable answer.
+    The tool is not called, and no running daemon is needed: if the hook is a program, this command starts it. Exits
+    with 1 if the hook refuses the call, or gives no usable answer.
     """
     file = find_settings_file(config)
     in_use = config or file.before is not None  # a named file that does not exist is an error

@@ -14,8 +14,8 @@ from .terminal_output import say
 @click.command()
 @click.argument("path", type=click.Path(path_type=Path), default=CONFIG_FILE)
 def command(path: Path) -> None:
-    """Write a toold.toml with all settings, commented out, with their defaults. PATH is a directory or another file
-    name; by default the file is written here.
+    """Write a toold.toml with all settings, commented out, with their defaults. PATH is the directory to write to, or
+    a file name to use instead of toold.toml. The default is ./toold.toml.
 
     A daemon uses the toold.toml in the directory where it is started, otherwise the one in the state directory. A
     daemon that an editor starts uses the latter. `toold doctor` names the file of a running daemon. Never overwrites a

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @click.group()
 def command() -> None:
-    """Show the prompts of hosted agents: the table [prompts] in toold.toml."""
+    """Show the prompts of hosted agents. The table [prompts] in toold.toml says where they come from."""
 
 
 @command.command(short_help="Show a prompt, its source and its version.")

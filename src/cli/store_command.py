@@ -25,18 +25,20 @@ _NO_STORE: Final = "the setting `store` is not set: set TOOLD_STORE=postgresql:/
 
 @click.group()
 def command() -> None:
-    """Prepare the PostgreSQL database of the setting `store`, which several nodes use, and copy data from and to it."""
+    """Prepare the PostgreSQL database that several nodes share (the setting `store` names it), and copy data to and
+    from it.
+    """
 
 
 @command.command(short_help="Create or migrate the tables.")
 @click.argument("address", metavar="[URL]", required=False)
 def migrate(address: str | None) -> None:
-    """Create the tables in a database, or migrate them to this toold's schema. By default, the database is that of the
-    setting `store`.
+    """Create the tables in a database, or migrate them to this toold's schema. The default is the database that the
+    setting `store` names.
 
-    Nodes of the previous version may keep running during the migration; a migration that a running node could not use
-    is refused. A second migration at the same time waits for the first one. A database that a newer toold has migrated
-    is refused.
+    Nodes of the previous version may keep running during the migration; a migration is refused if a running
+    node could not work with the migrated tables. A second migration at the same time waits for the first one. A
+    database that a newer toold has migrated is refused.
     """
     address = _address() if address is None else address
     require_postgres()
@@ -51,12 +53,13 @@ def migrate(address: str | None) -> None:
 @click.option("--from-sqlite", "direction", flag_value="from", help="From toold.db of the state directory.")
 @click.option("--to-sqlite", "direction", flag_value="to", help="To a new toold.db of the state directory.")
 def copy(direction: str | None) -> None:
-    """Copy the store between toold.db in the state directory (TOOLD_STATE_DIR) and the database of the setting `store`.
+    """Copy the store between toold.db in the state directory (TOOLD_STATE_DIR) and the database that the setting
+    `store` names.
 
-    The target must be empty: a new database after `toold store migrate`, or a state directory without toold.db. Both
-    need the same audit.key, with which the command first verifies the source. The command refuses to copy while a
-    daemon uses one of them. The source stays unchanged. The pins of sources (the directory pins) are copied, too;
-    retained results and the other files of the state directory are not.
+    The target must be empty: a new database after `toold store migrate`, or a state directory without toold.db.
+    Source and target must have the same audit.key; the command uses it to verify the source first. The command refuses
+    to copy while a daemon uses one of them. The source stays unchanged. The pins of sources (the directory pins) are
+    copied, too; retained results and the other files of the state directory are not.
     """
     if direction is None:
         raise click.UsageError("add --from-sqlite or --to-sqlite")

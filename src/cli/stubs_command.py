@@ -27,8 +27,8 @@ def command(out: Path, toolset: str | None) -> None:
     """Write the tools as typed Python stubs, one module per source. The stubs tell people, editors and type checkers
     which functions a program of execute_code can call. --toolset or TOOLD_TOOLSET limits them to one toolset.
 
-    Existing stub modules are overwritten. Those whose source no longer exists are listed, not deleted. If a file
-    that is not a stub module already has the name of one, nothing is written.
+    Existing stub modules are overwritten. Those whose source no longer exists are listed, not deleted. If writing
+    would overwrite a file that is not a stub module, nothing is written.
     """
     modules: dict[str, str] = operator_request("GET", f"/stubs/{quote(toolset or ALL_TOOLS, safe='')}")["modules"]
     files = {out / f"{module}.py": source for module, source in modules.items()}

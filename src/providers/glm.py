@@ -59,7 +59,7 @@ def build_glm(access: VendorAccess, sdk: str = "auto") -> VendorProvider:
 
 
 def search_engine(base_url: str) -> str:
-    """Returns the search engine to request: Zhipu's own, in the better variant of each platform.
+    """Returns the search engine to request: the better variant of Zhipu's own engine that the platform offers.
 
     docs.bigmodel.cn/cn/guide/tools/web-search has ``search_std`` and ``search_pro`` (and Sogou's and Quark's),
     docs.z.ai/guides/tools/web-search has ``search-prime``.

@@ -90,7 +90,7 @@ class ModelDetails:
 
 def _with_details(model: ListedModel, details: ModelFacts | None) -> ListedModel:
     """Adds details; values from the list take precedence."""
-    return model if details is None else ListedModel(model.id, details.completed_by(model.facts))
+    return model if details is None else ListedModel(model.id, details.overridden_by(model.facts))
 
 
 def read_show(document: Any) -> ModelFacts:

@@ -1,4 +1,4 @@
-"""What the operator, a vendor's list or the shipped catalog states of a configured provider's model. Pure."""
+"""What is known about a configured provider's model: from the operator, the vendor's list or the catalog. Pure."""
 
 import re
 from collections.abc import Sequence
@@ -25,11 +25,11 @@ class ModelFacts:
     timeout_s: float | None = None
 
     def applied_to(self, model: Model) -> Model:
-        """Returns the model with what is stated."""
+        """Returns a copy of the model in which the stated fields replace its own."""
         return replace(model, **{name: value for name, value in self._stated().items() if value is not None})
 
-    def completed_by(self, other: "ModelFacts") -> "ModelFacts":
-        """Returns the values that ``other`` states, and this object's values for all others."""
+    def overridden_by(self, other: "ModelFacts") -> "ModelFacts":
+        """Returns these facts, overridden by every value that ``other`` states."""
         return replace(self, **{name: value for name, value in other._stated().items() if value is not None})
 
     def agreeing_with(self, other: "ModelFacts") -> "ModelFacts":
@@ -55,8 +55,8 @@ class ListedModel:
 
 
 class ModelGlobs:
-    """The models of a provider that the operator allows: those that match an included glob, or all if there is no
-    included glob, and no excluded glob. ``*`` matches any text, including ``/``.
+    """The models of a provider that the operator allows. A model is allowed if it matches no excluded glob and, if
+    there are included globs, at least one of them. ``*`` matches any text, including ``/``.
     """
 
     def __init__(self, include: Sequence[str] = (), exclude: Sequence[str] = ()) -> None:

@@ -65,7 +65,7 @@ def read_models(document: Any) -> tuple[ListedModel, ...]:
 
 
 def _listed(entry: Mapping[str, Any]) -> ListedModel:
-    # Gemini lists models/ID, and takes ID (ai.google.dev/gemini-api/docs/openai).
+    # Gemini lists a model as models/ID, but requests name it ID (ai.google.dev/gemini-api/docs/openai).
     vendor_id = str(entry["id"]).removeprefix("models/")
     provider, capabilities = _mapping(entry.get("top_provider")), _mapping(entry.get("capabilities"))
     facts = ModelFacts(

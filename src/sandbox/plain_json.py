@@ -8,7 +8,9 @@ from typing import Any, Final
 
 MAX_DEPTH: Final = 100
 MAX_VALUES: Final = 1_000_000
-"""Values referenced twice count twice: a list of a few names can expand to any number of values."""
+"""A value that is referenced twice counts twice: a few nested lists that repeat the same object can expand to any
+number of values.
+"""
 MAX_CHARS: Final = 32 * 1024 * 1024
 """The length of all texts together; a frame has at most 20 MiB."""
 _LARGEST: Final = 2**64

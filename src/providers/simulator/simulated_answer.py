@@ -43,7 +43,9 @@ class SimulatedConversation:
     cached_tokens: int
     """Tokens of the messages before the last one, which a vendor would have in its cache."""
     script_prompt: str = ""
-    """The text of the last user message with a script, else of the system message with one; empty without any."""
+    """The text of the last user message that contains a script. If there is none, that of the last system message that
+    contains one; otherwise empty.
+    """
     turn: int = 0
     """The number of assistant messages after that message."""
 
@@ -254,7 +256,9 @@ def _answer(model: Model, conversation: SimulatedConversation) -> str:
 def _tool_calls(
     body: Mapping[str, Any], conversation: SimulatedConversation, directives: Directives
 ) -> tuple[tuple[str, str], ...]:
-    """Returns the tool calls of the script, if the request allows any; else the one that ``_tool_call`` returns."""
+    """In a scripted turn, returns the script's tool calls, or none if the request allows none. Otherwise returns the
+    call from ``_tool_call``, if any.
+    """
     if directives.turn is not None:
         allowed = body.get("tools") and body.get("tool_choice") != "none"
         return directives.turn.calls if allowed else ()

@@ -54,7 +54,7 @@ class PlatformRoute(msgspec.Struct, frozen=True):
     """The request has a JSON object as its body."""
 
     def match(self, path: str) -> dict[str, str] | None:
-        """The named parts of a path of this route; None for another path."""
+        """Returns the named parts of ``path`` if it matches this route, otherwise None."""
         names, parts = self.template.split("/"), path.rstrip("/").split("/")
         if len(names) != len(parts):
             return None
@@ -83,5 +83,5 @@ def find_route(routes: Sequence[PlatformRoute], method: str, path: str) -> tuple
             HTTPStatus.METHOD_NOT_ALLOWED, f"{path[:100]} accepts {allowed} only.", (("allow", allowed),)
         )
     served = sorted({route.template for route in routes})
-    hint = did_you_mean(close_names(path, served, n=1)) or f"there are {', '.join(served)}."
+    hint = did_you_mean(close_names(path, served, n=1)) or f"the available paths are {', '.join(served)}."
     raise PlatformError(HTTPStatus.NOT_FOUND, f"{path[:100]} does not exist; {hint}")

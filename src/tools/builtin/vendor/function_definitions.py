@@ -10,7 +10,7 @@ from ....providers import FunctionTool, ToolChoice
 from ...tool import Arguments
 
 _OBJECT: Final = WithJsonSchema({"type": "object"})
-"""In the listing; models know the format."""
+"""The schema in the tool list. It says only ``object``, because models know the format."""
 
 
 class Function(Arguments):
@@ -37,7 +37,9 @@ class FunctionDefinition(Arguments):
 
 
 class BuiltinSearch(Arguments):
-    """An item of ``tools`` that is the vendor's web search, as its own API takes it: the same as ``web_search``."""
+    """An item of ``tools`` that requests the vendor's web search, in the format of the vendor's API. It has the same
+    effect as the argument ``web_search``.
+    """
 
     type: Literal["builtin_function", "web_search"]
     function: Annotated[dict[Literal["name"], Literal["$web_search"]] | None, _OBJECT] = None
@@ -58,7 +60,9 @@ class FunctionChoice(Arguments):
 
 
 def _kind(item: Any) -> str:
-    """Returns whose tool an item of ``tools`` is, so that errors are about the kind that was meant."""
+    """Returns the tag of an item of ``tools``: the vendor's tool or the caller's function. Validation errors then
+    concern only the matching model.
+    """
     kind = item.get("type") if isinstance(item, dict) else getattr(item, "type", None)
     return "vendors" if kind in {"builtin_function", "web_search"} else "callers"
 
@@ -93,7 +97,8 @@ def offered(
 ) -> tuple[tuple[FunctionTool, ...], ToolChoice | None]:
     """Returns the functions to offer to the model, and whether it must call one.
 
-    A model that must call a certain function is offered only this one: not every model accepts a name.
+    If the model must call a certain function, only that function is offered, because not every model accepts a function
+    name in ``tool_choice``.
 
     Raises:
         InvalidArgumentsError: the function that must be called is not among the tools.
@@ -106,7 +111,7 @@ def offered(
             raise _not_offered(f"there is no function {name[:64]!r} in tools")
         return functions, "required"
     if choice == "required" and not functions:
-        raise _not_offered("required needs a function in tools")
+        raise _not_offered("'required' needs at least one function in tools")
     return functions, "required" if choice == "required" else "none" if choice == "none" and functions else None
 
 

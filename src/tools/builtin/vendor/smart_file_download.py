@@ -26,8 +26,8 @@ class SmartFileDownloadArguments(Arguments):
 
 @tool("smart_file_download", read_only=True, open_world=True, idempotent=True, timeout_s=FILES_TIMEOUT_S)
 async def smart_file_download(arguments: SmartFileDownloadArguments, context: ToolContext) -> ToolOutput:
-    """Get a file from a vendor as text: from Kimi the text extracted from a file-extract upload, from GLM a batch file.
-    Writes nothing to disk. `next_offset` continues a long text.
+    """Get a vendor's file as text. Kimi returns the text that it extracted from a file uploaded for file-extract; GLM
+    returns a batch file. Writes nothing to disk. `next_offset` continues a long text.
     """
     text = await (extracted(arguments.file_id, context) if arguments.provider == "kimi" else _batch(arguments, context))
     part = text[arguments.offset : arguments.offset + arguments.max_chars]

@@ -203,7 +203,7 @@ INVALID_ARGUMENTS: list[tuple[dict[str, Any], str]] = [
     ({"temperature": 0.5, "model": "kimi-k3"}, "temperature: kimi-k3 has a fixed temperature"),
     ({"max_tokens": 0}, "max_tokens should be greater than or equal to 1, not 0"),
     ({"tool_choice": "any"}, "tool_choice should be 'auto', 'none' or 'required'"),
-    ({"tool_choice": "required"}, "tool_choice: required needs a function in tools"),
+    ({"tool_choice": "required"}, "tool_choice: 'required' needs at least one function in tools"),
     ({"tools": [LOOK], "tool_choice": {"function": {"name": "see"}}}, "there is no function 'see' in tools"),
     (
         {"tools": [LOOK], "tool_choice": "required", "model": "kimi-k2.7-code"},
