@@ -92,7 +92,7 @@ _COMMANDS: Final = {
     "reload": ("operator_commands", "reload", "Reload the daemon's configuration."),
     "stop": ("operator_commands", "stop", "Stop the daemon gracefully."),
     "audit": ("audit_command", "command", "Show, export and verify the audit trail."),
-    "store": ("store_command", "command", "Migrate the database that several nodes share, or copy data to or from it."),
+    "store": ("store_command", "command", "Migrate the nodes' shared database, or copy data to or from it."),
     "doctor": ("doctor_command", "command", "Check keys, ports, files and SDKs without changing anything."),
     "demo": ("demo_command", "command", "Run a short tour on a temporary daemon."),
     "service": ("service_command", "command", "Run the daemon as a user service: install, remove."),
