@@ -18,9 +18,9 @@ from .measure import CONNECTIONS, IDLE_CONNECTIONS, IN_FLIGHT, RATE, Figures, Pl
 
 RATIO_TARGET: Final = 1 / 2
 """The target for throughput and CPU time: handling a call may cost as much as transporting it."""
-MEMORY_TARGET_KIB: Final = 24.0
-"""The target for an idle connection: 24 MiB for 1,000 of them."""
-ADDED_TARGET_MS: Final = 0.3
+MEMORY_TARGET_KIB: Final = 17.0
+"""The target for an idle connection: 17 MiB for 1,000 of them."""
+ADDED_TARGET_MS: Final = 0.08
 """The target for the latency added to the bare server's p50."""
 START_TARGET_S: Final = 1.5
 """The target for the time until the daemon accepts calls."""
