@@ -148,7 +148,7 @@ class ChainWalk:
             self._findings.add_problem("changed", "the head has a different mac for the last row", (last_seq, last_seq))
 
     def _replaces_last(self, row: ChainLink) -> bool:
-        """Whether the row replaces the last one, which has the same seq: the one that is linked is the original."""
+        """Whether the row replaces the last one: of two with one seq, the original is the one with a valid link."""
         last = self._unlinked[-1] if self._unlinked else None
         if last is None or last.seq != row.seq or self._before_last is None or not self._links(self._before_last, row):
             return False

@@ -33,7 +33,7 @@ def command() -> None:
 @command.command(short_help="Print an example program, to copy and adapt.")
 @click.argument("name", type=click.Choice(EXAMPLES))
 def example(name: str) -> None:
-    """Print the example program NAME. It needs only Python, and its first lines say how to use it.
+    """Print one of the example programs. It needs only Python, and its first lines say how to use it.
 
     \b
     toold hooks example redact_personal_data > redact_personal_data.py

@@ -76,7 +76,7 @@ class _DaemonClient:
 
 
 async def _no_answer(_: QuestionFrame) -> Mapping[str, Any]:
-    """Answers the question of a call that declared to answer none."""
+    """Handles a question during a call whose client declared no kinds of questions."""
     raise ValueError("nothing was declared to be answered")
 
 

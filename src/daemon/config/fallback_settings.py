@@ -39,7 +39,7 @@ class ToolSettings(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class FallbackLists:
-    """The models that the operator named to be asked if another one fails."""
+    """The operator's lists of models to ask if another model fails."""
 
     by_tool: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     by_provider: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

@@ -82,7 +82,7 @@ class PlannedStep:
 
     @property
     def partially_used_names(self) -> frozenset[str]:
-        """The names of the values of which its templates and condition use parts."""
+        """The names of the values that its templates and condition use only in part."""
         templates = (self.args, self.fallback, *((self.for_each,) if self.for_each else ()))
         parts = frozenset(name for template in templates for name in partially_used_names_of(template.paths))
         parts |= self.elements.partially_used_names
@@ -102,7 +102,7 @@ class PipelinePlan:
 
     @property
     def partially_used_names(self) -> frozenset[str]:
-        """The names of the values of which templates and conditions use parts."""
+        """The names of the values that templates and conditions use only in part."""
         returned = partially_used_names_of(self.returns.paths) if self.returns else frozenset()
         return returned.union(*(step.partially_used_names for step in self.steps))
 
@@ -138,7 +138,7 @@ class PipelinePlan:
 
 
 def partially_used_names_of(paths: Iterable[ValuePath]) -> frozenset[str]:
-    """The first names of paths with more than one step."""
+    """The first step of each path that has more than one step."""
     return frozenset(str(path.steps[0]) for path in paths if len(path.steps) > 1)
 
 
