@@ -20,6 +20,7 @@ import httpx
 import obstore
 import pytest
 from obstore.store import from_url
+from tests.chaos.daemon import free_port
 from tests.chaos.proxy import Plan, Proxy
 from tests.daemon_environment import daemon_environment
 from tests.peers.conftest import PEERS, ROOT, START_S, require
@@ -69,12 +70,6 @@ def _user(url: str, name: str) -> dict[str, str]:
     made = _iam(url, "CreateAccessKey", UserName=name)
     names = {"AWS_ACCESS_KEY_ID": "AccessKeyId", "AWS_SECRET_ACCESS_KEY": "SecretAccessKey"}
     return {variable: re.findall(f"<{tag}>(.*?)</{tag}>", made)[0] for variable, tag in names.items()}
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port: int = server.getsockname()[1]
-    return port
 
 
 @contextmanager

@@ -56,14 +56,9 @@ class WebSocketTransport(BatchingTransport):
 
     def write_at_once(self, data: bytes) -> bool:
         """Writes data unless the reader would be behind then. Returns whether so."""
-        unsent = self._unsent_bytes + len(data)
-        if self._transport.get_write_buffer_size() + unsent > SLOW_READER_BYTES:
+        if self.get_write_buffer_size() + len(data) > SLOW_READER_BYTES:
             return False
-        self._unsent.append(data)
-        self._unsent_bytes = unsent
-        if not self._scheduled:
-            self._scheduled = True
-            self._call_soon(self._flush)
+        super().write(data)
         return True
 
     def write(self, data: bytes) -> None:

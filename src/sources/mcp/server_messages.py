@@ -3,7 +3,7 @@
 Importing this module takes a second, because of the SDK.
 """
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from types import TracebackType
 from typing import Any, Final, Self
 
@@ -37,10 +37,7 @@ class ServerMessages:
         return getattr(self._messages, "last_context", None)
 
     async def receive(self) -> SessionMessage | Exception:
-        while True:
-            item = await self._messages.receive()
-            if self._admits(item):
-                return self._converted(item)
+        return await self._next(self._messages.receive)
 
     async def aclose(self) -> None:
         await self._messages.aclose()
@@ -49,10 +46,7 @@ class ServerMessages:
         return self
 
     async def __anext__(self) -> SessionMessage | Exception:
-        while True:
-            item = await self._messages.__anext__()
-            if self._admits(item):
-                return self._converted(item)
+        return await self._next(self._messages.__anext__)
 
     async def __aenter__(self) -> Self:
         await self._messages.__aenter__()
@@ -62,6 +56,11 @@ class ServerMessages:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         await self._messages.__aexit__(kind, error, traceback)
+
+    async def _next(self, take: Callable[[], Awaitable[SessionMessage | Exception]]) -> SessionMessage | Exception:
+        while not self._admits(item := await take()):
+            pass
+        return self._converted(item)
 
     def _admits(self, item: SessionMessage | Exception) -> bool:
         return not isinstance(item, SessionMessage) or self._requests.admits(item.message)

@@ -56,9 +56,9 @@ class ServerRequests:
 
     def answered(self, request_id: object) -> None:
         """The answer to a request has been taken, or the server has cancelled the request."""
-        sizes = self._sizes.get(request_id) if isinstance(request_id, int | str) else None
-        if sizes is not None and isinstance(request_id, int | str):
-            self._open -= 1
-            self._bytes -= sizes.popleft()
-            if not sizes:
-                del self._sizes[request_id]
+        if not isinstance(request_id, int | str) or (sizes := self._sizes.get(request_id)) is None:
+            return
+        self._open -= 1
+        self._bytes -= sizes.popleft()
+        if not sizes:
+            del self._sizes[request_id]

@@ -1,12 +1,12 @@
 """Changes of sources and their approval, at two nodes that have the same source."""
 
-import asyncio
 import json
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from tests.waiting import until
 from toold.daemon.app import Daemon
 from toold.sources import QuarantinedVersion
 from toold.sources.mcp import mcp_source
@@ -15,12 +15,6 @@ from .conftest import FrameClient, Greet, StartNode
 
 pytestmark = pytest.mark.process
 PROGRAM = Path(__file__).parents[2] / "sources" / "mcp" / "plain_program.py"
-
-
-async def until(reached: Callable[[], bool]) -> None:
-    async with asyncio.timeout(60):
-        while not reached():
-            await asyncio.sleep(0.01)
 
 
 def waiting(node: Daemon) -> list[QuarantinedVersion]:

@@ -57,7 +57,7 @@ class ClientStreams:
         """The subscriptions of the client with this label.
 
         Raises:
-                    OverCapacityError: too many clients follow something already.
+            OverCapacityError: too many clients follow something already.
         """
         return self._client(access, toolset, label).follower
 
