@@ -48,7 +48,8 @@ async def test_a_delayed_call_is_sent_with_its_remaining_time(
     good = daemon.ack
     await lose_the_daemon(daemon, client, peer)
     calling = start(client, timeout=30)
-    await asyncio.sleep(0.01)
+    await asyncio.sleep(0)  # the call begins
+    await asyncio.sleep(0.02)
     daemon.ack = good
     next_peer = await greeted(daemon, client)
     call = await next_peer.expect("call_tool")
