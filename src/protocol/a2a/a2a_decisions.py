@@ -34,14 +34,14 @@ def decisions_in(message: A2AMessage, requests: Sequence[InputRequest]) -> list[
     word, _, reason = text.partition(":")
     decision = _WORDS.get(word.strip().lower())
     if decision is None or (decision == "approve" and reason.strip()):
-        raise _undecided("a call is approved or rejected by the text approve, reject or reject: REASON", requests)
+        raise _undecided("send the text approve, reject or reject: REASON to decide on the call", requests)
     decided = {"id": request.id, "decision": decision}
     return [decided | {"text": reason.strip()} if reason.strip() else decided]
 
 
 def _of_credentials(text: str, requests: Sequence[InputRequest]) -> list[dict[str, Any]]:
-    """The decision that the credentials have been given. Any message stands for it, and the run checks it; no message
-    contains a credential.
+    """Any text except a rejection means that the user provided the credentials; the run checks that. The message itself
+    must not contain a credential.
     """
     word, _, reason = text.partition(":")
     if word.strip().lower() != "reject":

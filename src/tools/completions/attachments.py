@@ -37,7 +37,7 @@ class ExpandedPaths:
         return {"folders": [folder.as_data() for folder in self.folders]} if self.folders else {}
 
     def blocks(self) -> tuple[TextContent, ...]:
-        """What was taken from folders and what was left out, as a text that follows the answer's."""
+        """The files that were taken from folders or left out, as a text that follows the answer's text."""
         return (TextContent("\n".join(folder.sentence for folder in self.folders)),) if self.folders else ()
 
     def reported_in(self, answer: ToolOutput) -> ToolOutput:

@@ -19,7 +19,7 @@ from ...providers import (
 from ..tool_context import ToolContext
 
 MAX_COMPLETIONS: Final = 6
-"""Completions per request. A model that still searches the web after the last one is an error."""
+"""Completions per request. If the model still searches the web after the last one, the request fails."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class CompletionLoop:
     completions: int
     """The number of completions made."""
     messages: tuple[Message, ...]
-    """The messages of the last request: the original ones and those added by the loop."""
+    """The messages of the last request: the original messages and those that the loop added."""
 
 
 async def complete(
@@ -43,11 +43,10 @@ async def complete(
     pieces: bool = False,
     on_start: Callable[[], None] | None = None,
 ) -> CompletionLoop:
-    """Repeats the completion until the model calls no built-in tool, or calls a function that the caller must run.
+    """Repeats the completion until the model calls no built-in tool, or calls one of the caller's functions.
 
-    With ``pieces``, reasoning and tool calls are streamed too, for an answer that has both; not if the model may search
-    the web, because then there are several completions. ``on_start`` is called when anything arrives, for the first
-    time and later; the vendor then streams.
+    With ``pieces``, reasoning and tool calls are streamed too, unless the model may search the web, which takes several
+    completions. ``on_start`` is called for everything that arrives; with it, the vendor streams.
 
     Raises:
         CallError: the vendor failed; ProviderError if the model exceeds ``MAX_COMPLETIONS``.
@@ -79,8 +78,8 @@ async def complete(
 
 
 class _PieceForwarder:
-    """Forwards reasoning and calls of the caller's functions, whose positions in the answer are those of the pieces up
-    to the first call of a built-in tool.
+    """Forwards reasoning and calls of the caller's functions, until the first call of a built-in tool: up to there, a
+    piece has the same position in the stream and in the answer.
     """
 
     def __init__(self, context: ToolContext) -> None:

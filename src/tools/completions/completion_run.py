@@ -41,7 +41,7 @@ from .model_selection import (
 from .vendor_token_count import needs_vendor_count, vendor_counted_sizes
 
 SLOW_ATTEMPT_S: Final = 60.0
-"""An attempt that may take longer is announced: the models that think have 120 or 300 s (models.toml)."""
+"""Longer attempts are announced. Models that think have a timeout of 120 or 300 s (models.toml)."""
 
 
 async def ask(question: ModelQuestion, context: ToolContext, *, stream: bool = True) -> QuestionResult:
@@ -89,9 +89,7 @@ async def _ask_model(
     except ContextLengthExceededError as error:
         if model.context_window is not None:
             raise
-        hint = (
-            f"toold does not know the window of {model.id}: with context_window in {model.setting}, it omits what does"
-        )
+        hint = f"toold does not know the window of {model.id}; set context_window in {model.setting} to omit what does"
         raise ContextLengthExceededError(f"{error.message} {hint} not fit.", details=error.details) from error
     return QuestionResult(
         loop.completion,
@@ -118,7 +116,7 @@ def unlisted_model(error: VendorObjectNotFoundError, model: Model, catalog: Mode
 def _with_fallbacks(
     first: ModelChoice, question: ModelQuestion, sizes: PromptSizes, context: ToolContext
 ) -> list[ModelChoice | FailedAttempt]:
-    """Returns the model and those to ask if it fails; raises as ``ask`` does."""
+    """Returns the model and its fallbacks; raises as ``ask`` does."""
     requirements = replace(_requirements(question, sizes), provider=None)
     limit = partial(max_prompt_tokens, question=question)
 
@@ -127,14 +125,14 @@ def _with_fallbacks(
         context.capabilities(choice.model.provider)  # raises if the provider is not configured
         return choice
 
-    # Without names in the call, a question that requires a provider is for no other.
+    # A question that requires a provider goes to no other provider, unless the call names fallbacks.
     requested = () if question.fallback is None and question.provider is not None else question.fallback
     configured = context.daemon.fallback(context.tool_name, first.model.provider)
     return select_models(first, requested, configured, select)
 
 
 def waiting_time(attempt_s: float, remaining_s: float) -> str:
-    """Returns how long the answer of a model that thinks long may take; an empty text for other models."""
+    """Returns the maximum duration of the answer of a model that thinks long; an empty text for other models."""
     if attempt_s < SLOW_ATTEMPT_S:
         return ""
     per_attempt = f", {attempt_s:.0f} s per attempt" if attempt_s < remaining_s else ""
@@ -161,7 +159,7 @@ async def ask_within(
 async def with_earlier_turns(
     question: ModelQuestion, turns: Sequence[Turn], context: ToolContext, *, numbered: bool = False
 ) -> tuple[ModelQuestion, tuple[OmittedContent, ...]]:
-    """The question with these turns before it and their files, which may be omitted; and the files that were not read.
+    """The question with these turns and their files before it, which may be omitted; and the files that were not read.
 
     ``numbered`` is as for ``read_files``.
     """
@@ -197,9 +195,7 @@ async def _select(question: ModelQuestion, context: ToolContext) -> tuple[ModelC
 
 
 def available_models(daemon: DaemonView, *, kind: ModelKind = "chat") -> tuple[Model, ...]:
-    """Returns the models of the catalog that calls can use now, by the vendors' keys and lists. Only those of this
-    kind.
-    """
+    """Returns the models of this kind that calls can use now, according to the vendors' keys and lists."""
     providers = daemon.providers()
     complete_lists = [row["name"] for row in providers if row["lists_all"]]
     unavailable = [
@@ -240,7 +236,7 @@ def select_model(
             context.capabilities(daemon.catalog.resolve(default).provider)
     choice = choose(
         name if name and available else None,
-        # Earlier servers did not choose the model by the depth, and a model with more depths costs more.
+        # Earlier servers ignored the depth when they chose a model. Models with more depths cost more.
         replace(requirements, exact_depth=not context.former_client),
         daemon.catalog,
         usable,

@@ -8,7 +8,7 @@ The rule, in order of priority:
 4. Turns are sent newest first, as long as they fit. No turn is sent that is older than an omitted one.
 
 Space is reserved for the answer and for the estimate's error, unless that would omit every file. If the vendor counted
-the tokens and all parts fit, nothing is omitted. Nothing is omitted either if the window is unknown.
+the tokens and all parts fit, nothing is omitted. If the window is unknown, nothing is omitted either.
 """
 
 import sys
@@ -23,7 +23,7 @@ from .prompt_tokens import IMAGE_TOKENS, MESSAGE_TOKENS, estimate_tokens
 ANSWER_TOKENS: Final = 4_096
 """Space for an answer without ``max_tokens``."""
 THINKING_TOKENS: Final = 16_384
-"""The same for a model that thinks first."""
+"""Space for the answer of a model that thinks first."""
 TURNS_SHARE: Final = 0.25
 
 

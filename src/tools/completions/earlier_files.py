@@ -12,15 +12,15 @@ from ..workspace_files import TextFile
 from .attachments import number_lines
 
 MAX_EARLIER_FILES: Final = 64
-"""As many as one call may name."""
+"""The limit of files that one call may name."""
 MAX_EARLIER_BYTES: Final = 4 * 1024 * 1024
-"""As much as one folder: some million tokens, the largest window in the catalog."""
+"""The limit for one folder: about a million tokens, the largest window in the catalog."""
 
 
 async def earlier_files(
     turns: Sequence[Turn], attached: Collection[str], context: ToolContext, *, numbered: bool = False
 ) -> tuple[tuple[AttachedFile, ...], tuple[OmittedContent, ...]]:
-    """Returns the files of the turns, those of the newest turn first, and those that were not read, with the reason.
+    """Returns the files of the turns, newest turn first, and the files that were not read, with the reason.
 
     Files with the names ``attached`` are not read: the caller sends them with this turn.
     """
@@ -31,13 +31,13 @@ async def earlier_files(
         if name in attached:
             continue
         if len(files) == MAX_EARLIER_FILES:
-            omitted.append(OmittedContent(name, f"{MAX_EARLIER_FILES} files of earlier turns are read again"))
+            omitted.append(OmittedContent(name, f"at most {MAX_EARLIER_FILES} files of earlier turns are read again"))
             continue
         file = await _read(name, context)
         if isinstance(file, OmittedContent):
             omitted.append(file)
         elif size + len(file.text) > MAX_EARLIER_BYTES:
-            omitted.append(OmittedContent(name, f"{MAX_EARLIER_BYTES:,} bytes of earlier turns are read again"))
+            omitted.append(OmittedContent(name, f"at most {MAX_EARLIER_BYTES:,} bytes of earlier turns are read again"))
         else:
             size += len(file.text)
             files.append(AttachedFile(name, number_lines(file.text) if numbered else file.text))
@@ -49,7 +49,7 @@ def _names(turns: Sequence[Turn]) -> Iterator[str]:
 
 
 async def _read(name: str, context: ToolContext) -> TextFile | OmittedContent:
-    """Reads the file whose name, relative to its workspace directory, is known from its turn."""
+    """Reads a file by the name in its turn, which is relative to a workspace directory."""
     problem = "it is not in the workspace"
     found: dict[str, TextFile] = {}
     for path in dict.fromkeys((*(str(root / name) for root in context.files.roots), name)):

@@ -1,6 +1,6 @@
 """Failover: asks the next model if one fails before its answer begins.
 
-Only the models that the caller or the operator named are asked. A model that refuses the request is not replaced.
+Only models that the caller or the operator named are asked. If a model refuses the request, no other model is asked.
 """
 
 import asyncio
@@ -26,12 +26,12 @@ from .model_selection import ModelChoice
 T = TypeVar("T")
 
 MAX_FALLBACKS: Final = 8
-"""The maximum number of models in ``fallback``: more would leave each too little of the call's time."""
+"""The maximum number of models in ``fallback``: with more, each would have too little of the call's time."""
 
 
 @dataclass(frozen=True, slots=True)
 class FailedAttempt:
-    """A model that failed before its answer began; or one that the operator named, but that cannot answer this call."""
+    """A model that failed before its answer began, or a configured fallback that cannot answer this call."""
 
     model: str
     error: CallError
@@ -42,13 +42,13 @@ class FailedAttempt:
 
 @dataclass(slots=True)
 class AnswerStart:
-    """One attempt: whether its answer has begun. Until then, its time is limited."""
+    """Whether an attempt's answer has begun. Until then, the attempt's time is limited."""
 
     limit: asyncio.Timeout
     begun: bool = False
 
     def note(self) -> None:
-        """The model has sent something: from now on, only the call's deadline limits the attempt."""
+        """Note that the model has sent something: from now on, only the call's deadline limits the attempt."""
         if not self.begun:
             self.begun = True
             with suppress(RuntimeError):  # the time has just ended
@@ -61,13 +61,13 @@ def select_models(
     configured: Sequence[str],
     select: Callable[[str], ModelChoice],
 ) -> list[ModelChoice | FailedAttempt]:
-    """Returns ``first`` and the models to ask if it fails, each once. Sends nothing.
+    """Returns ``first`` and its fallbacks, without duplicates. Sends nothing.
 
-    ``requested`` are the names of the call. If it is None, the operator's ``configured`` ones count. Of these, models
-    that cannot answer this call are passed over: a setting makes no call invalid.
+    ``requested`` are the fallbacks that the call names. If it is None, the operator's ``configured`` fallbacks apply,
+    without the models that cannot answer this call: a setting must not make a call invalid.
 
     Raises:
-        CallError: a name of the call is unknown, or its model cannot be asked this; the error names the item.
+        CallError: the call names an unknown model or one that cannot answer it; the error names the item.
     """
     models: list[ModelChoice | FailedAttempt] = [first]
     chosen = {first.model.id}
@@ -75,7 +75,7 @@ def select_models(
         try:
             with errors_of(f"fallback.{place}"):
                 if name.strip().lower() == AUTO:
-                    raise InvalidArgumentsError("Name the models; auto may be the one that has failed.")
+                    raise InvalidArgumentsError("Name the models; auto may select the model that has failed.")
                 choice = select(name)
         except CallError as error:
             if requested is not None:
@@ -90,7 +90,7 @@ def select_models(
 
 def may_fall_back(error: CallError) -> bool:
     """Whether another model may answer instead: the vendor is out of order, out of quota or too slow. The daily budget
-    limits all models, and a refused request is an answer.
+    applies to all models, and a refusal counts as an answer.
     """
     if isinstance(error, BudgetSpentError):
         return False
@@ -102,13 +102,13 @@ async def first_answer(
     ask: Callable[[ModelChoice, Callable[[], None] | None], Awaitable[T]],
     context: ToolContext,
 ) -> tuple[T, tuple[FailedAttempt, ...]]:
-    """Asks the models in order, until one answers; returns its answer and the failed attempts.
+    """Asks the models in order until one answers; returns the answer and the failed attempts.
 
-    ``ask`` gets a model, and the function to call when its answer begins: None for the last model. While others remain,
-    an attempt without a beginning gets an equal share of the remaining time.
+    ``ask`` gets a model and the function to call when its answer begins (None for the last model). While other models
+    remain, an attempt whose answer has not begun gets an equal share of the remaining time.
 
     Raises:
-        CallError: the last model failed, or one that cannot be replaced; ``details.fallback`` has the failed attempts.
+        CallError: the last model failed, or an error excludes fallbacks; ``details.fallback`` has the failed attempts.
     """
     failed: tuple[FailedAttempt, ...] = ()
     others = sum(isinstance(model, ModelChoice) for model in models)
@@ -156,7 +156,7 @@ def asking(choice: ModelChoice) -> str:
 
 
 def _report(failed: Sequence[FailedAttempt], context: ToolContext) -> None:
-    """Reports all failures of the call so far, since a report may replace an earlier one that is not sent yet."""
+    """Reports all failures of the call so far, because a report may replace an earlier one that was not sent yet."""
     context.progress(", ".join(f"{attempt.model} failed ({attempt.error.code.value})" for attempt in failed))
 
 

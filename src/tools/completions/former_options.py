@@ -1,4 +1,4 @@
-"""Options that the named model does not support, as earlier servers took them: without effect."""
+"""Ignores options that the named model does not support, as earlier servers did."""
 
 from dataclasses import replace
 from typing import Final
@@ -9,12 +9,12 @@ from ..tool_context import ToolContext
 from .model_selection import ModelRequirements, unsupported
 
 _NO_TOKENS: Final = 0
-"""The window does not matter here."""
+"""The number of tokens does not matter here."""
 
 
 def supported_question(question: ModelQuestion, context: ToolContext) -> ModelQuestion:
-    """The question without the options and images that its model does not support, with a notice for each, if the
-    client is one of an earlier server.
+    """For clients of an earlier server, removes the options and images that the model does not support, with a notice
+    for each.
 
     For other clients the question is unchanged, so that ``select_model`` refuses it and names models that support it.
     Without a named model, one is chosen that supports all options.
@@ -27,14 +27,14 @@ def supported_question(question: ModelQuestion, context: ToolContext) -> ModelQu
     model = context.daemon.catalog.resolve(question.model)
     question, problems = without_unsupported(question, model)
     for option, why in problems:
-        # Without the images the answer may be wrong, so each one says it.
+        # Without the images the answer may be wrong, so every call gets the notice.
         is_image = option == "images"
         context.accept_former(f"{option} {'are' if is_image else 'is'} ignored: {why}.", each_time=is_image)
     return question
 
 
 def without_unsupported(question: ModelQuestion, model: Model) -> tuple[ModelQuestion, list[tuple[str, str]]]:
-    """The question without what the model does not support, and the options that it lacks, with the reasons. Pure."""
+    """The question without unsupported options, and each removed option with the reason. Pure."""
     problems: list[tuple[str, str]] = []
 
     def check(requirements: ModelRequirements, without: ModelQuestion) -> None:
@@ -45,7 +45,7 @@ def without_unsupported(question: ModelQuestion, model: Model) -> tuple[ModelQue
             question = without
 
     check(ModelRequirements(_NO_TOKENS, web_search=question.web_search), replace(question, web_search=False))
-    # After the web search: some models do not think during one.
+    # Checked after web search, because some models cannot think during a search.
     thinking = ModelRequirements(_NO_TOKENS, thinking=question.thinking, web_search=question.web_search)
     check(thinking, replace(question, thinking=None))
     temperature = ModelRequirements(_NO_TOKENS, temperature=question.temperature is not None)

@@ -39,7 +39,7 @@ class ModelRequirements:
 
     @property
     def window(self) -> int:
-        """Tokens of prompt and answer, as far as known."""
+        """The tokens of prompt and answer, as far as they are known."""
         return self.tokens + (self.max_tokens or 0)
 
 
@@ -74,7 +74,7 @@ def usable_models(
 
 
 def unsupported(model: Model, requirements: ModelRequirements) -> tuple[str, str] | None:
-    """Returns the argument that the model does not support and why, or None if it supports all of them."""
+    """Returns the first argument that the model does not support, and why; None if it supports all."""
     if problem := _other_kind(model, requirements):
         return "model", problem
     if requirements.images and "image" not in model.inputs:
@@ -133,7 +133,7 @@ def nearest_thinking(model: Model, thinking: bool | Depth | None) -> bool | Dept
 
 
 def _fits_window(model: Model, requirements: ModelRequirements) -> bool:
-    """Whether prompt and answer fit into the model's window, as far as known."""
+    """Whether prompt and answer fit into the model's window, as far as its size is known."""
     return model.context_window is not None and model.context_window >= requirements.window
 
 
@@ -156,14 +156,18 @@ def require_support(model: Model, requirements: ModelRequirements, usable: Seque
 
 
 def too_long(model: Model, requirements: ModelRequirements, usable: Sequence[Model]) -> ContextLengthExceededError:
-    """Returns the error for a prompt that does not fit, with the models that it would fit, smallest window first."""
+    """Returns the error for a prompt that does not fit. It names the models that it fits, smallest window first."""
     fitting = sorted(
         (other for other in usable if _fits_window(other, requirements) and unsupported(other, requirements) is None),
         key=lambda other: other.context_window or 0,
     )
     names = [other.id for other in fitting[:_MAX_SUGGESTIONS] if other is not model]
     answer = f" and {requirements.max_tokens:,} for the answer" if requirements.max_tokens else ""
-    advice = f"use a model with a larger window: {either(names)}" if names else "send less; no available model fits it"
+    advice = (
+        f"use a model with a larger window: {either(names)}"
+        if names
+        else "send less; no available model has a large enough window"
+    )
     window = "unknown" if model.context_window is None else f"{model.context_window:,} tokens"
     return ContextLengthExceededError(
         f"The request has about {requirements.tokens:,} tokens{answer}; the context window of {model.id} is "
@@ -188,12 +192,12 @@ def choose(
     max_prompt_tokens: Callable[[Model], int],
     unlisted: Collection[str] = (),
 ) -> ModelChoice:
-    """Returns the model with this name, whether or not its vendor lists it; for ``AUTO``, the ``cheapest``.
+    """Returns the model with this name, even if its vendor does not list it; for ``AUTO``, the ``cheapest``.
 
     Without a name it returns the ``default`` model (which may be ``AUTO``) if that meets the requirements, else the
-    ``cheapest``, of the same vendor if possible. A model of the same vendor with exactly the requested thinking depth
-    also takes precedence over a default model with only a near depth. The window does not matter here: parts that do
-    not fit are omitted later.
+    ``cheapest``, of the same vendor if possible. If the default model has only a near thinking depth, a model of the
+    same vendor with exactly the requested depth precedes it. The window does not matter here: parts that do not fit are
+    omitted later.
 
     Raises:
         InvalidArgumentsError: the name is unknown, the named model does not meet the requirements, or no model does.
@@ -279,8 +283,8 @@ def _dollars(price: ModelPrice | None, tokens: int, answer: int) -> float:
 
 
 def _none_suitable(requirements: ModelRequirements, usable: Sequence[Model]) -> InvalidArgumentsError:
-    """Names each requirement that no model meets. If there is none, names all requirements, and reports the one that
-    most models fail as the wrong field.
+    """Names each requirement that no model meets. If every requirement is met by some model, names all, and reports the
+    requirement that most models fail as the wrong field.
     """
     usable = [model for model in usable if requirements.provider in {None, model.provider}]
     single = _single_requirements(requirements)
@@ -296,7 +300,7 @@ def _none_suitable(requirements: ModelRequirements, usable: Sequence[Model]) -> 
 
 
 def _single_requirements(requirements: ModelRequirements) -> dict[str, tuple[str, ModelRequirements]]:
-    """Maps the argument of each requirement to a phrase for errors and to requirements with this one only."""
+    """Maps the argument of each requirement to a phrase for errors, and to requirements that contain only this one."""
     alone = ModelRequirements(requirements.tokens, provider=requirements.provider)
     single: dict[str, tuple[str, ModelRequirements]] = {}
     if requirements.images:

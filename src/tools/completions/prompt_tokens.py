@@ -12,7 +12,7 @@ MESSAGE_TOKENS: Final = 8
 """Approximate tokens around each message or file."""
 
 COUNTED_CHARS: Final = 65_536
-"""A longer text is sampled: counting all of it takes a tenth of a second per megabyte."""
+"""Longer texts are sampled, because a full count takes 0.1 s per megabyte."""
 _SAMPLES: Final = 16
 
 
@@ -29,7 +29,7 @@ def estimate_request(request: CompletionRequest) -> int:
 
 
 def estimate_embeddings(request: EmbeddingRequest) -> int:
-    """Estimates the tokens of a request for embeddings; tokens are counted."""
+    """Estimates the tokens of a request for embeddings. Inputs that are tokens already are counted."""
     texts = [item for item in request.inputs if isinstance(item, str)]
     return _estimate("\n".join(texts)) if texts else sum(map(len, request.inputs))
 

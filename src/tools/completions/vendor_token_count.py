@@ -15,7 +15,7 @@ COUNT_TIMEOUT_S: Final = 10.0
 
 
 def needs_vendor_count(model: Model, question: ModelQuestion, sizes: PromptSizes) -> bool:
-    """Whether the estimate's error leaves open if prompt and answer fit into the window."""
+    """Whether the estimate is too inexact to decide if prompt and answer fit into the window."""
     if model.context_window is None:
         return False
     window = model.context_window - answer_tokens(model, question)

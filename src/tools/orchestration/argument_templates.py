@@ -1,4 +1,4 @@
-"""Arguments with templates: checked before anything runs, as far as their values are known. Pure."""
+"""Checks arguments with templates before anything runs, as far as their values are known. Pure."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
@@ -12,7 +12,7 @@ _WHOLE: Final = "arguments"
 """The field under which ``bind`` reports an error that concerns all arguments."""
 
 THREAD_THRESHOLD_BYTES: Final = 64 * 1024
-"""A larger value is searched for templates in a thread: at this size, the search takes up to some ten milliseconds."""
+"""Larger values are searched for templates in a thread. At this size, a search takes up to about 10 ms."""
 
 _UNKNOWN: Final = object()
 _SAMPLE_VALUES: Final[tuple[Any, ...]] = ({}, [], "", 0, True)
@@ -25,8 +25,8 @@ Problem = tuple[str, str]
 class ArgumentTemplate:
     """A value with templates, resolved as far as ``known`` (a template's context) allows.
 
-    ``template`` resolves it; None if a template cannot be parsed. ``problems`` lists the certain errors, with their
-    places below ``place``.
+    ``template`` resolves the value; None if a template cannot be parsed. ``problems`` lists the certain errors, with
+    their places below ``place``.
     """
 
     def __init__(self, value: Any, known: Mapping[str, Any], place: str) -> None:
@@ -34,7 +34,7 @@ class ArgumentTemplate:
         self.template: Template | None = None
         self._known = dict(known)
         self._place = place
-        # The value with known references resolved, ``_UNKNOWN`` in place of the others, and the places of those.
+        # The value: known references are resolved, unknown ones are ``_UNKNOWN``. Then the places of the unknown ones.
         self._value: Any = None
         self._unknown: list[tuple[str, ...]] = []
         try:
@@ -51,13 +51,13 @@ class ArgumentTemplate:
         return self.template.names if self.template else frozenset()
 
     def mismatches(self, tool: Tool) -> Iterator[Problem]:
-        """The certain errors of this value as the tool's arguments. Values that are not known yet cause none."""
+        """The certain errors of this value as the tool's arguments. Values that are not known yet cause no error."""
         if self.template is None or () in self._unknown or self.problems:
             return
         if not isinstance(self._value, dict):
-            yield self._place, "should be an object with the tool's arguments, or one template that is an object"
+            yield self._place, "should be an object with the tool's arguments, or one template of such an object"
             return
-        # An error is certain if it occurs with each of the sample values in place of the unknown ones.
+        # An error is certain if it occurs whichever sample value replaces the unknown values.
         wrong = _binding_errors(tool, _fill(self._value, None))
         for placeholder in _SAMPLE_VALUES if wrong and self._unknown else ():
             again = _binding_errors(tool, _fill(self._value, placeholder))

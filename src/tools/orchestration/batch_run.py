@@ -20,7 +20,7 @@ from .step_run import Shape, shape_or_error
 
 
 class BatchPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """The tool and how it is called for each item. Without ``args`` the item itself is the tool's arguments."""
+    """The tool and how it is called for each item. Without ``args``, the item itself is the tool's arguments."""
 
     tool: Tool
     args: Template | None = None
@@ -42,7 +42,7 @@ class ItemResult(msgspec.Struct, frozen=True, kw_only=True):
     error: ToolError | None = None
     unmatched: tuple[str, ...] = ()
     unknown: bool = False
-    """It may have had an effect; the outcome is unknown."""
+    """The call may have had an effect; its outcome is unknown."""
 
 
 class BatchRun:
@@ -70,10 +70,10 @@ class BatchRun:
         self._failed = False
 
     async def run(self, items: Sequence[Json]) -> dict[str, Any]:
-        """Run until all items ended, the deadline passed or the first failure, and return the report.
+        """Run until all items have ended, the deadline passes or the first item fails; returns the report.
 
         Raises:
-            asyncio.CancelledError: it was cancelled; ``answer`` returns what was done so far.
+            asyncio.CancelledError: the run was cancelled; ``answer`` returns the report so far.
         """
         self._results = [None] * len(items)
 
@@ -147,7 +147,7 @@ class BatchRun:
         return PartsOutcome("unknown" if unknown else "failed", reason[:REASON_CHARS])
 
     def answer(self) -> dict[str, Any]:
-        """The report of what was done so far."""
+        """The report on the items that have ended so far."""
         ends = self._results
         started = [(index, end) for index, end in enumerate(ends) if end is not None]
         errors = [(index, end) for index, end in started if end.error is not None]

@@ -1,4 +1,4 @@
-"""Retries of one child call whose error is retryable, which ``protocol/error_codes.py`` decides, and their delays."""
+"""Retries of one child call, and their delays. ``protocol/error_codes.py`` decides which errors are retryable."""
 
 import math
 import random
@@ -20,16 +20,16 @@ from .run_limits import trimmed
 MAX_RETRIES: Final = 3
 BASE_S: Final = 1.0
 MAX_SET_DELAY_S: Final = 3600.0
-"""The longest delay that a caller may set: longer ones are for another call."""
+"""The longest delay that a caller may set. Callers that want to wait longer make another call."""
 
 ATTEMPT_S: Final = 300.0
 """The default timeout of one attempt: a hanging call must not block a detached run for a day."""
 
 
 _QUESTION_CHARS: Final = 1000
-"""How much of the question of a part of a call its error quotes."""
+"""Characters of a part's question that its error quotes."""
 ANSWER_BYTES: Final = 64 * 1024
-"""How much of a partial answer the details of its error contain: as much as a text shows of data."""
+"""The size of the partial answer in the details of an error: as much as a text shows of data."""
 
 
 class RetriedCall(Protocol):
@@ -53,7 +53,7 @@ class AttemptResult(msgspec.Struct, frozen=True, kw_only=True):
     delayed_s: float = 0.0
     """The sum of the delays before the retries."""
     unknown: bool = False
-    """It failed but may have had an effect, which a repetition would have twice."""
+    """The call failed but may have had an effect; a repetition could have the effect twice."""
 
     @property
     def replayed(self) -> bool:
@@ -62,10 +62,10 @@ class AttemptResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def delay_s(retry: int, error: ToolError, draw: float, max_delay_s: float | None = None) -> float | None:
-    """Returns the seconds before the ``retry``-th retry (from 1), at least ``error.retry_after_ms``; None if that asks
-    for more than ``max_delay_s``.
+    """Returns the seconds before the ``retry``-th retry (from 1), at least ``error.retry_after_ms``; None if
+    ``retry_after_ms`` exceeds ``max_delay_s``.
 
-    ``draw`` is evenly random in [0, 1).
+    ``draw`` is a uniform random number in [0, 1).
     """
     at_least_s = (error.retry_after_ms or 0) / 1000
     if max_delay_s is None:
@@ -81,15 +81,15 @@ def attempt_name(name: str, attempt: int) -> str:
 
 
 def may_have_had_effect(error: ToolError, *, repeatable: bool) -> bool:
-    """Whether a failed call may have had an effect that a repetition would have twice (decision 28)."""
+    """Whether a failed call may have had an effect that a repetition would duplicate (decision 28)."""
     return error.executed != "no" and not repeatable
 
 
 def parts_error(tool: str, result: ToolResult, call_id: str | None = None) -> ToolError | None:
-    """The error of a call that answered with a report on its parts, if they did not all succeed.
+    """The error of a call whose answer reports on its parts, if not all of them succeeded.
 
-    ``details.answer`` is the report, as far as it fits; or the message says that ``call_result`` of ``call_id`` returns
-    it. The error is not retryable: a repetition would run all parts again.
+    ``details.answer`` is the report, as far as it fits; with ``call_id``, the message refers to ``call_result``
+    instead. The error is not retryable: a repetition would run all parts again.
     """
     parts = result.metadata.parts
     if result.error is not None or parts is None or parts.outcome == "succeeded":
@@ -100,25 +100,25 @@ def parts_error(tool: str, result: ToolResult, call_id: str | None = None) -> To
     else:
         answer, whole = _fitting(result.value)
         details = {"answer": answer}
-        message = message if whole else f"{message} Its answer is too large for details.answer, which has a part of it."
+        message = message if whole else f"{message} details.answer has only a part of its answer, which is too large."
     if parts.outcome == "unknown":
         return OutcomeUnknownError(message, details=details).to_tool_error()
     return ToolExecutionError(message, executed="yes", details=details).to_tool_error()
 
 
 def cannot_wait(tool: str, pause: CallPausedError) -> ToolError:
-    """The error of a part that waits for a person: the other parts do not."""
+    """The error of a part that would wait for a person. The other parts cannot wait for it."""
     message = (
-        f"The tool {tool} waits for a person, which a part of another call cannot; call {tool} directly. What it did "
-        "before it paused is done."
+        f"The tool {tool} waits for a person. A part of another call cannot wait; call {tool} directly. Effects "
+        "that it had before it paused remain."
     )
     asked = one_line("; ".join(request.text for request in pause.requests if request.text), _QUESTION_CHARS)
-    shown = f"{message} It asked: {asked}" if asked else message
+    shown = f"{message} Its question: {asked}" if asked else message
     return ToolExecutionError(shown, summary=message).to_tool_error()
 
 
 def _fitting(answer: Json) -> tuple[Json, bool]:
-    """The answer as far as it fits into an error, and whether that is all of it."""
+    """The part of the answer that fits into an error, and whether that is the whole answer."""
     if isinstance(answer, dict):
         return trimmed(answer, ANSWER_BYTES)
     fits = weight(answer, ANSWER_BYTES) <= ANSWER_BYTES
@@ -137,7 +137,7 @@ class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True):
     left: Callable[[], float]
     sleep: Callable[[float], Awaitable[None]]
     retry_unknown: bool = False
-    """Whether a call that failed in an earlier run is retried although it may have had an effect."""
+    """Whether to retry calls that failed in an earlier run and may have had an effect."""
     draw: Callable[[], float] = random.random
 
     async def attempt(
@@ -150,12 +150,11 @@ class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True):
         max_delay_s: float | None = None,
         timeout_s: float | None = None,
     ) -> AttemptResult:
-        """Call, and retry up to ``retries`` times if the error is retryable and the delay fits into the remaining time,
-        and is at most ``max_delay_s``.
+        """Call, and retry up to ``retries`` times while the error is retryable and the delay is at most ``max_delay_s``
+        and fits into the remaining time.
 
-        A call that failed in an earlier run is repeated at once if that is safe, which does not count as a retry.
-        A call whose parts did not all succeed has failed, and is not retried.
-        ``timeout_s`` applies to each attempt.
+        A call that failed in an earlier run is repeated at once if that is safe; this does not count as a retry. A call
+        fails, without a retry, if not all of its parts succeed. ``timeout_s`` applies to each attempt.
         """
         attempt, retried, delayed_s = 1, 0, 0.0
         while True:

@@ -28,7 +28,7 @@ class DetachOption(Arguments):
         f"{DETACHED_TIMEOUT_S:g}, at most {MAX_DETACHED_TIMEOUT_S:g}.",
     )
     timeout_ms: Annotated[float | None, Field(gt=0, le=MAX_DETACHED_TIMEOUT_S * 1000), SkipJsonSchema()] = None
-    """The same in milliseconds, as other servers name it."""
+    """The same timeout in milliseconds, under the name that other servers use."""
     detach: bool = Field(
         default=False, description="Return a call_id at once, for call_status, call_result and cancel_call."
     )
@@ -44,7 +44,7 @@ class DetachOption(Arguments):
 
     @property
     def timeout_problems(self) -> list[Problem]:
-        """The error of a timeout that is too long or set twice, if it is."""
+        """The error if the timeout is too long or set twice; otherwise empty."""
         if self.timeout_s is not None and self.timeout_ms is not None:
             return [("timeout_ms", "is the same as timeout_s; set one of them")]
         if self.detach or self.seconds <= MAX_TIMEOUT_S:

@@ -30,14 +30,14 @@ class RetainedItems(Arguments):
     """The rows of a retained result."""
 
     handle: str = Field(description="The handle of a retained result, as for read_result.")
-    options: dict[str, Any] | None = Field(default=None, description="Shapes the result first, as in read_result.")
+    options: dict[str, Any] | None = Field(default=None, description="Shape the result first, as in read_result.")
 
 
 async def items_of(items: list[Any] | RetainedItems, context: OrchestrationContext, *, detach: bool) -> list[Json]:
     """The items as a list.
 
     Raises:
-        InvalidArgumentsError: there are none or too many, or the retained result is not a list.
+        InvalidArgumentsError: there are no items or too many, or the retained result is not a list.
         CallError: as raised by ``context.read_result``.
     """
     rows = await _rows(items, context) if isinstance(items, RetainedItems) else items
@@ -62,7 +62,7 @@ async def _rows(items: RetainedItems, context: OrchestrationContext) -> list[Jso
     return shaped.rows
 
 
-_ITEMS: Final = "should be objects with the tool's arguments, unless args builds these from {{item}}"
+_ITEMS: Final = "should be objects with the tool's arguments, unless args builds the arguments from {{item}}"
 
 
 class BatchOptions(Arguments):
@@ -85,7 +85,7 @@ class BatchArguments(DetachOption):
 
     tool_name: str
     items: list[Any] | RetainedItems = Field(
-        description=f"Each is the tool's arguments, or {{{{item}}}} in args; at most {MAX_ITEMS}, detached "
+        description=f"Each item is the tool's arguments, or {{{{item}}}} in args; at most {MAX_ITEMS}, detached "
         f"{MAX_DETACHED_ITEMS:,}. Or the handle of a retained list."
     )
     args: dict[str, Any] | str | None = Field(

@@ -78,14 +78,14 @@ class ProgramCalls:
 
 
 RETRY_AFTER_MS = 1_000
-"""When to retry after no worker was free."""
+"""The retry delay after no worker was free."""
 
 
 class ExecuteCodeArguments(Arguments):
     """A program and its timeout."""
 
     code: str = Field(min_length=1, description=f"Python, at most {MAX_CODE_BYTES // 1024} KiB.")
-    timeout_s: Seconds = Field(default=TIMEOUT_S, description="Of the whole program, including its calls.")
+    timeout_s: Seconds = Field(default=TIMEOUT_S, description="For the whole program, including its calls.")
 
 
 @tool(
@@ -142,7 +142,7 @@ async def _printed(output: ProgramOutput, context: OrchestrationContext) -> dict
 
 
 def _as_call_error(error: SandboxError, progress: dict[str, Json]) -> CallError:
-    """The call's error; ``details`` has the output and the calls up to it."""
+    """The call's error; ``details`` has the output and the calls up to the error."""
     executed: Executed = "maybe" if progress["calls"] else "no"
     match error:
         case SandboxMissingError():

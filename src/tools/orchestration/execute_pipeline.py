@@ -1,4 +1,4 @@
-"""The tool ``execute_pipeline``: several calls in one, in which steps use the results of earlier steps."""
+"""The tool ``execute_pipeline``: runs several calls as steps, which can use the results of earlier steps."""
 
 import asyncio
 from collections.abc import Iterable, Mapping

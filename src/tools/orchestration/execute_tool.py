@@ -33,7 +33,7 @@ async def execute_tool(arguments: ExecuteToolArguments, context: OrchestrationCo
     """
     shaping = plan_shaping(arguments.options)
     chosen = context.find_tool(arguments.tool_name)
-    # The tool's default timeout, or a little less than the caller's, so that the outcome can be reported in time.
+    # Without a timeout of the caller, the tool's default; else a little less than the caller's, to report in time.
     timeout_s = time_left(MAX_TIMEOUT_S, context.remaining())() if context.has_explicit_timeout else None
     result = await context.call(chosen.name, arguments.args, name=chosen.name, timeout_s=timeout_s)
     if result.metadata.parts is not None:
@@ -74,7 +74,7 @@ async def _answer(result: ToolResult, shaping: ResultShaping, context: Orchestra
 
 
 def _next_page_note(result: ToolResult) -> tuple[TextContent, ...]:
-    """The text that says how to get the next page. It follows the data, so the shaped result lacks it."""
+    """The text that says how to get the next page. It follows the data, so shaping removes it."""
     response = result.metadata.response
     if response is None or response.next_page is None or len(result.outputs) < 2:
         return ()
@@ -85,13 +85,13 @@ async def _retained(shaped: ShapedValue, shaping: ResultShaping, context: Orches
     try:
         return await retain_shaped(shaped, shaping, context)
     except CallError as error:
-        message = f"{error.message} The tool has run; details.result has its shaped result."
+        message = f"{error.message} The tool has run; its shaped result is in details.result."
         details = {"result": shaped.value}
         raise type(error)(message, executed="yes", transient=False, details=details) from error
 
 
 async def _unshaped(wrong: ShapingError, value: Json, context: OrchestrationContext) -> CallError:
-    """The error if the tool ran but the options do not fit its result, which is retained (decision 34)."""
+    """The error if the tool ran but the options do not fit its result. The result is retained (decision 34)."""
     details: dict[str, Json] = {"fields": {"options": str(wrong)}}
     try:
         kept = await context.retain_result(value, value if isinstance(value, list) else None, "json")

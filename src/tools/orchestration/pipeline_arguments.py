@@ -25,7 +25,7 @@ OnError = Literal["stop", "continue", "fallback"]
 
 
 MaxDelay = Annotated[float, Field(gt=0, le=MAX_SET_DELAY_S)]
-MAX_DELAY: Final = "The longest delay before a retry; if an error asks for a longer one, it is the result."
+MAX_DELAY: Final = "The longest delay before a retry. An error that asks for a longer delay is not retried."
 
 
 class Retry(Arguments):
@@ -44,7 +44,7 @@ class PipelineStep(Arguments):
         default={}, description="The tool's arguments, with templates: {{step.field}}, {{input.x | default(0)}}."
     )
     options: dict[str, Any] | None = Field(
-        default=None, description="Shapes the result, as execute_tool does: filter, sort, limit, select_fields, …"
+        default=None, description="Shape the result, as in execute_tool: filter, sort, limit, select_fields, …"
     )
     when: str | None = Field(
         default=None,

@@ -15,8 +15,8 @@ from .result_shaping import ResultShaping
 
 @dataclass(frozen=True, slots=True)
 class StepCondition:
-    """A step's condition. It uses only parts of the values of ``partially_used_names``; those that are texts are parsed
-    as JSON.
+    """A step's condition. Of the values named in ``partially_used_names`` it uses only parts; text values are parsed as
+    JSON.
     """
 
     test: Callable[[Any], bool]
@@ -78,7 +78,7 @@ class PlannedStep:
     fallback: Template
     shape: ResultShaping | None
     after: tuple[str, ...]
-    """The steps that it refers to: it starts when they have ended."""
+    """The steps that this step refers to. It starts when they have ended."""
 
     @property
     def partially_used_names(self) -> frozenset[str]:
@@ -95,7 +95,9 @@ class PlannedStep:
 
 @dataclass(frozen=True, slots=True)
 class PipelinePlan:
-    """Steps in the given order, and the result: a template, fields of steps, or None for the last step's result."""
+    """Steps in the given order, and the source of the result: a template, fields of steps, or None for the last
+    step.
+    """
 
     steps: tuple[PlannedStep, ...]
     returns: Template | ReturnedFields | None
@@ -108,7 +110,7 @@ class PipelinePlan:
 
     @property
     def rounds(self) -> list[list[str]]:
-        """The steps in rounds, for ``dry_run`` only: those of a round can run in parallel after all earlier rounds."""
+        """The steps in rounds, for ``dry_run`` only. Steps of a round can run in parallel after all earlier rounds."""
         depth: dict[str, int] = {}
         after = {step.id: step.after for step in self.steps}
 
@@ -138,7 +140,7 @@ class PipelinePlan:
 
 
 def partially_used_names_of(paths: Iterable[ValuePath]) -> frozenset[str]:
-    """The first step of each path that has more than one step."""
+    """The first segment of each path that has several segments."""
     return frozenset(str(path.steps[0]) for path in paths if len(path.steps) > 1)
 
 

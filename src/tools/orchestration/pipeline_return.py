@@ -13,11 +13,11 @@ from ...shaping import NoListError, ParsedTexts, ShapingPlan, ValuePath, plan
 from .argument_templates import Problem
 
 _REFERENCE: Final = re.compile(r"([A-Za-z_][A-Za-z0-9_-]*)(?:[.\[][^\s{}]*)?")
-"""What looks like a reference to a step or a part of its result."""
+"""A text that looks like a reference to a step or to a part of its result."""
 
 
 class ReturnedFields(msgspec.Struct, frozen=True):
-    """The fields to return of each step's result; a plan without options returns all of it."""
+    """The fields to return of each step's result; a plan without options returns the whole result."""
 
     plans: Mapping[str, ShapingPlan]
 
@@ -29,8 +29,8 @@ class ReturnedFields(msgspec.Struct, frozen=True):
         )
 
     def resolve(self, context: Mapping[str, Json], parsed: ParsedTexts) -> tuple[dict[str, Json], dict[str, list[str]]]:
-        """The fields of each step that has a result, and the paths that led to nothing, by step. A missing field is no
-        reason to fail: all steps have run.
+        """The fields of each step that has a result, and by step the paths that matched nothing. A missing field is not
+        an error, because all steps have run.
 
         Raises:
             ShapingError: a result is nested too deeply.
@@ -43,7 +43,7 @@ class ReturnedFields(msgspec.Struct, frozen=True):
             value = context[step]
             try:
                 shaped = selection.apply(parsed.get(value, value) if isinstance(value, str) else value)
-            except NoListError:  # several lists, or a record's own, and no other field of these names
+            except NoListError:  # several lists, or one in a record, and no other field with these names
                 fields[step], unmatched[step] = {}, [str(path) for path in selection.select_fields]
                 continue
             fields[step] = shaped.value
@@ -77,7 +77,7 @@ def returned_fields(value: Mapping[str, list[str]], steps: Collection[str]) -> t
 
 
 def bare_references(value: Any, steps: Collection[str], place: str = "return") -> Iterator[Problem]:
-    """Texts that are references without braces, such as ``fetch.items``; they would be returned as these texts."""
+    """Texts that are references without braces, such as ``fetch.items``. They would be returned literally."""
     if isinstance(value, dict):
         for name, part in value.items():
             yield from bare_references(part, steps, f"{place}.{name}")
@@ -87,4 +87,4 @@ def bare_references(value: Any, steps: Collection[str], place: str = "return") -
     elif isinstance(value, str):
         found = _REFERENCE.fullmatch(value)
         if found and found[1] in steps and (place == "return" or found[1] != value):
-            yield place, f"{value!r} would be returned as this text; write '{{{{{value}}}}}' for the step's result"
+            yield place, f"{value!r} would be returned literally; write '{{{{{value}}}}}' for the step's result"

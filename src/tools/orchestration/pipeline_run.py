@@ -19,7 +19,7 @@ from .step_result import StepResult
 from .step_run import StepRunner
 
 MAX_PARALLEL_STEPS: Final = 8
-"""As many as a session's calls that run at the same time by default (``max_running_per_session``)."""
+"""The default of ``max_running_per_session``."""
 
 _CANCELLED: Final = "it was cancelled"
 
@@ -54,7 +54,7 @@ class PipelineRun:
         """Run all steps and return the report.
 
         Raises:
-            asyncio.CancelledError: it was cancelled; ``answer`` returns what was done so far.
+            asyncio.CancelledError: the run was cancelled; ``answer`` returns the report so far.
         """
         try:
             while self._start_ready() or self._running:
@@ -129,7 +129,7 @@ class PipelineRun:
 
     @property
     def parts(self) -> PartsOutcome:
-        """How the steps ended, after ``answer``: 'succeeded' if the pipeline did, whatever its steps."""
+        """How the steps ended; call ``answer`` first. 'succeeded' if the pipeline succeeded, even if steps failed."""
         if self._stopped is None:
             return PartsOutcome("succeeded")
         unknown = any(step.state == "unknown" for step in self._step_results().values())
@@ -140,7 +140,7 @@ class PipelineRun:
         return {step.id: ended.get(step.id, StepResult(state="not_run")) for step in self._plan.steps}
 
     def answer(self) -> dict[str, Any]:
-        """The report of what was done so far, after the run ended or was cancelled."""
+        """The report on the steps so far; call it after the run ended or was cancelled."""
         result, unmatched = self._returned()
         shown = self._step_results()
         answer = {
@@ -158,7 +158,7 @@ class PipelineRun:
         return answer
 
     def _returned(self) -> tuple[Json, dict[str, list[str]]]:
-        """The result, and the fields to return that steps do not have."""
+        """The result, and by step the requested fields that the step's result lacks."""
         returns, parsed = self._plan.returns, self._runner.parsed_texts
         try:
             match returns:

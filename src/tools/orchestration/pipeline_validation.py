@@ -30,8 +30,8 @@ FindTool = Callable[[str], Tool]
 def plan_pipeline(
     steps: PipelineSteps, find_tool: FindTool, known: Mapping[str, Any], problems: Iterable[Problem] = ()
 ) -> PipelinePlan:
-    """The plan of these steps. ``known`` is the known part of their templates' context, such as the input; ``problems``
-    are errors found earlier.
+    """Plan these steps. ``known`` is the known part of their templates' context, such as the input; ``problems`` are
+    errors found earlier.
 
     Raises:
         InvalidArgumentsError: ``details.fields`` has every certain error by its place.
@@ -40,8 +40,8 @@ def plan_pipeline(
 
 
 def check_pipeline(steps: PipelineSteps, parameters: Collection[str] | None = None) -> None:
-    """Check steps independently of available tools and input values. ``parameters`` are the possible names in the
-    input; None allows any.
+    """Check steps independently of available tools and input values. ``parameters`` are the names that the input may
+    have; None allows any.
 
     Raises:
         InvalidArgumentsError: as raised by ``plan_pipeline``.
@@ -149,7 +149,7 @@ class _Planning:
         return found
 
     def returned(self, value: Any) -> Template | ReturnedFields | None:
-        """What the pipeline returns; None for the result of the last step."""
+        """How the pipeline's result is built; None for the result of the last step."""
         if value is None:
             return None
         template = self.template_of(value, "return", frozenset({"input"})).template
@@ -163,8 +163,8 @@ class _Planning:
         return template
 
     def find_cycles(self) -> None:
-        """Report steps that wait for themselves, directly or through others; steps that wait for those are not
-        reported.
+        """Report cycles: steps that wait for themselves, directly or through others. Steps that wait for a cycle are
+        not reported.
         """
         left = _blocked_steps(self._after)
         while left:
@@ -204,13 +204,13 @@ class _Planning:
         if OF_ITEM & set(names):
             self._add_problem(
                 place,
-                "item and index cannot be used: it applies to the whole step; filter selects the elements instead",
+                "item and index cannot be used: when applies to the whole step; use filter to select elements",
             )
         self._check_names([name for name in names if name not in OF_ITEM], place, frozenset({"input"}))
         return StepCondition(compile_filter(condition), tuple(names), partially_used_names_of(paths))
 
     def _element_filter(self, step: PipelineStep, place: str) -> ElementFilter:
-        """The step's ``filter``: of the shaping language, or templates whose value says whether an element counts."""
+        """The step's ``filter``: a condition of the shaping language, or a template whose value selects an element."""
         text = step.filter
         if text is None:
             return ElementFilter()
@@ -237,7 +237,7 @@ class _Planning:
             return None
 
     def _has_template(self, condition: Any, place: str, instead: str) -> bool:
-        """Whether a filter contains a template, which it would treat as text; if so, a problem is added."""
+        """Whether a filter contains a template, which the filter would treat as text. If so, adds a problem."""
         if not (isinstance(condition, str) and "{{" in condition):
             return False
         self._add_problem(place, f"templates are not resolved here; {instead}")

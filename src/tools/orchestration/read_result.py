@@ -20,7 +20,7 @@ CHARS: Final = 20_000
 """The default number of characters per page of a text: some 5,000 tokens."""
 
 _SHARE: Final = 3
-"""A page takes at most a third of an answer, because it appears as data and, with escaped quotes, as text."""
+"""A page takes at most a third of an answer, because it is sent as data and again, with escaped quotes, as text."""
 
 _encode: Final = msgspec.json.encode
 
@@ -28,7 +28,7 @@ _encode: Final = msgspec.json.encode
 class ReadResultArguments(Arguments):
     """A retained result, the part of it to read, and how to shape it."""
 
-    handle: str = Field(description="From the answer that reported it.")
+    handle: str = Field(description="The handle, from the answer that reported it.")
     offset: int = Field(default=0, ge=0, description="Rows to skip; of a text, characters.")
     limit: int | None = Field(
         default=None, ge=1, description=f"Rows per page, default {ROWS}; of a text, characters, default {CHARS:,}."
@@ -38,8 +38,8 @@ class ReadResultArguments(Arguments):
 
 @tool("read_result", read_only=True, open_world=False, idempotent=True)
 async def read_result(arguments: ReadResultArguments, context: LookupContext) -> ToolOutput:
-    """Read a retained result page by page, or shape it with `options`. Returns `rows` (of a text `text`, of anything
-    else but a list `value`) with `offset`, `total` and `next_offset`, which is null at the end.
+    """Read a retained result page by page, or shape it with `options`. Returns `rows` for a list, `text` for a text, or
+    `value` for anything else, with `offset`, `total` and `next_offset`, which is null at the end.
     """
     shaping = plan_shaping(arguments.options)
     if shaping.to_file:

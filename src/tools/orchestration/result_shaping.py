@@ -22,7 +22,7 @@ _MAX_INLINE_EVALUATIONS: Final = 10_000
 _MAX_INLINE_BYTES: Final = 1024**2
 """The limit, for shaping without a thread, of bytes times conditions: each condition may search all texts."""
 _MAX_INLINE_PARSE_CHARS: Final = 64 * 1024
-"""A longer text, in characters, is parsed as JSON in a thread."""
+"""Texts with more characters than this are parsed as JSON in a thread."""
 
 _OPENING: Final = re.compile(r"\s*[\[{]")
 
@@ -34,7 +34,7 @@ OPTIONS_SCHEMA: Final[Mapping[str, Any]] = {
             "properties": {
                 "at": {
                     "type": "string",
-                    "description": "Path of the list, such as data.items; required for one of several, or of a record.",
+                    "description": "Path of the list, such as data.items; required for one of several, or in a record.",
                 },
                 "filter": {"type": "string", "description": "Rows to keep, such as: status = open AND votes > 5."},
                 "sort": {"type": "array", "items": {"type": "string"}, "description": "Fields; -field for descending."},
@@ -45,7 +45,7 @@ OPTIONS_SCHEMA: Final[Mapping[str, Any]] = {
                     "description": "Replaces rows: count (true); sum, avg, min, max, unique, group_by (paths).",
                 },
                 "return_mode": {"enum": ["inline", "summary", "file"], "description": "file returns a handle."},
-                "format": {"enum": list(RESULT_FORMATS), "description": "Of the file; default json."},
+                "format": {"enum": list(RESULT_FORMATS), "description": "The file's format; default json."},
             },
         },
         {"type": "null"},
@@ -64,7 +64,7 @@ class ResultShaping(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def idle(self) -> bool:
-        """Whether there is nothing to do."""
+        """Whether the options change nothing."""
         return self.plan == ShapingPlan()
 
     @property
@@ -98,8 +98,8 @@ def plan_shaping(options: Any, name: str = "options") -> ResultShaping:
 
 
 async def apply(planned: ShapingPlan, value: Json) -> ShapedValue:
-    """Shape a value, in a thread if the value or the filter is large. Many tools return a JSON object or list only as
-    text, without structured content; such a text is parsed first.
+    """Shape a value, in a thread if the value or the filter is large. JSON text is parsed first, because many tools
+    return objects and lists only as text.
 
     Raises:
         ShapingError: as raised by ``ShapingPlan.apply``.
@@ -116,8 +116,8 @@ async def apply(planned: ShapingPlan, value: Json) -> ShapedValue:
 
 
 def shaping_notes(shaped: ShapedValue, context: LookupContext) -> tuple[TextContent, ...]:
-    """Report the shaping in the answer's metadata; returns the report as a further text, since most clients show models
-    no metadata.
+    """Report the shaping in the answer's metadata. Also returns the report as text, because most clients do not show
+    metadata to models.
     """
     context.report_shaping(msgspec.to_builtins(shaped.report))
     return (TextContent(sentence),) if (sentence := shaped.report.sentence) else ()
@@ -139,7 +139,7 @@ def _decoded(text: str) -> Json:
 
 
 def is_large(value: Json, max_values: int = _MAX_INLINE_VALUES) -> bool:
-    """Whether it contains more than ``max_values`` values, so that shaping would block the loop. Counts no further."""
+    """Whether a value contains more than ``max_values`` values, so that shaping it would block the loop."""
     waiting, seen = [value], 0
     while waiting:
         item = waiting.pop()
@@ -154,7 +154,7 @@ def is_large(value: Json, max_values: int = _MAX_INLINE_VALUES) -> bool:
 MAX_SIBLING_BYTES: Final = 64 * 1024
 """The maximum size of the fields next to the list of rows, such as a cursor or a total."""
 _ANSWER_DIVISOR: Final = 8
-"""They take at most 1/8 of an answer; otherwise the answer, and the rows' handle in it, could spill to a file."""
+"""These fields take at most 1/8 of an answer; otherwise the answer with the rows' handle could spill to a file."""
 _FIELD_BYTES: Final = 16
 """The JSON overhead of a field besides its name and value."""
 
@@ -162,8 +162,8 @@ _FIELD_BYTES: Final = 16
 async def retain_shaped(
     shaped: ShapedValue, shaping: ResultShaping, context: OrchestrationContext, *, name: str | None = None
 ) -> dict[str, Json]:
-    """Retain the shaped value; returns its handle, and in ``context`` the other fields of the object that contained the
-    list. ``omitted`` counts the fields that are too large.
+    """Retain the shaped value and return its handle. The field ``context`` has the other fields of the object that
+    contained the list; ``omitted`` counts those that are too large.
 
     Raises:
         CallError: as raised by ``OrchestrationContext.retain_result``.

@@ -12,12 +12,13 @@ from ...protocol.tool_call import Json
 from ...shaping import weight
 
 ANSWER_S: Final = 1.5
-"""Reserved from the call's remaining time for its answer: of a tool that ignores its cancellation, the call is answered
-after 1 s."""
+"""Reserved from the call's remaining time for its answer. A call whose tool ignores the cancellation is answered after
+1 s.
+"""
 ANSWER_SHARE: Final = 0.2
 """The largest share of a short call's time that is reserved."""
 CALL_MARGIN_S: Final = 5.0
-"""The default timeout of the call exceeds the largest timeout of its parts by this much."""
+"""The call's default timeout exceeds the largest timeout of its parts by this many seconds."""
 
 
 def time_left(timeout_s: float, call_left_s: float, clock: Callable[[], float] = time.monotonic) -> Callable[[], float]:
@@ -55,7 +56,7 @@ async def bounded_map(
 
 
 MAX_RESULTS_BYTES: Final = 64 * 1024**2
-"""Three times the largest frame; the answer contains all of them, in memory, before it spills to a file."""
+"""Three times the largest frame. The answer contains all results, in memory, before it spills to a file."""
 
 _FULL: Final = (
     f"The tool has run, but the results of this call's parts exceed {MAX_RESULTS_BYTES:,} bytes together; reduce each "
@@ -64,7 +65,7 @@ _FULL: Final = (
 
 
 class ResultBudget:
-    """The bytes that the results of one call's parts may still take: they stay in memory until the answer is made."""
+    """The bytes that the results of one call's parts may still take. They stay in memory until the answer is made."""
 
     def __init__(self, max_bytes: int = MAX_RESULTS_BYTES) -> None:
         self._left = max_bytes
@@ -78,7 +79,9 @@ class ResultBudget:
         return None
 
     def keep_details(self, error: ToolError) -> ToolError:
-        """The error, whose details stay in memory as long as results do: without them if they do not fit."""
+        """The error, without its details if these exceed the budget. Like results, they stay in memory until the
+        answer.
+        """
         if not error.details or self.spend(error.details) is None:
             return error
         return msgspec.structs.replace(error, details=None)
@@ -91,12 +94,12 @@ MAX_PARTIAL_ANSWER_BYTES: Final = 1024**2
 _SHARE: Final = 8
 """The partial answer takes at most this fraction of an answer, so that the error fits into a frame."""
 
-_PROGRESS: Final = "details.so_far has what was done"
+_PROGRESS: Final = "details.so_far has the report so far"
 
 
 def cancellation_error(answer: Mapping[str, Json], answer_bytes: int, run_id: str | None = None) -> CallCancelledError:
-    """The error of a cancelled call, with its partial ``answer``. If that is large relative to ``max_answer_bytes``, it
-    omits results, then errors, then steps; results of child calls are stored under their own ids.
+    """The error of a cancelled call, with its partial ``answer``. A large ``answer`` is trimmed: results are omitted
+    first, then errors, then steps. Results of child calls are stored under their own ids.
     """
     so_far, whole = trimmed(answer, min(MAX_PARTIAL_ANSWER_BYTES, answer_bytes // _SHARE))
     message = _PROGRESS if whole else f"{_PROGRESS}, without parts that are too large for an error"
@@ -109,7 +112,7 @@ def cancellation_error(answer: Mapping[str, Json], answer_bytes: int, run_id: st
 
 def trimmed(answer: Mapping[str, Json], max_bytes: int) -> tuple[dict[str, Json], bool]:
     """The report of a pipeline or a batch for an error: above ``max_bytes`` it omits results, then errors, then steps.
-    Also returns whether it omits nothing.
+    Also returns whether the report is complete.
     """
     left, whole = dict(answer), True
     for part in ("result", "results", "errors", "error", "step_results"):

@@ -24,8 +24,7 @@ SUFFIXES: Final = (".toml", ".yaml", ".yml")
 MAX_DEPTH: Final = 100
 """The deepest nesting of a YAML file: as deep as arguments may be (``json_schema.MAX_DEPTH``)."""
 MAX_ALIASED: Final = 10_000
-"""The maximum number of values that all aliases of a YAML file may expand to: each is validated, which takes some 20
-µs."""
+"""The maximum number of values that all aliases of a YAML file may expand to. Validation takes some 20 µs per value."""
 _RUN_ARGUMENTS: Final[Mapping[str, Any]] = {
     "resume": {"type": "string", "description": RESUME},
     "on_unknown": {"enum": ["keep", "retry"], "default": "keep", "description": ON_UNKNOWN},
@@ -35,7 +34,7 @@ _RUN_ARGUMENTS: Final[Mapping[str, Any]] = {
 _ANNOTATIONS: Final = Annotations(
     read_only_hint=False, destructive_hint=True, idempotent_hint=False, open_world_hint=True
 )
-"""Its steps may call any tool, and the available tools change."""
+"""The steps may call any tool, and the available tools change."""
 
 
 class SavedPipeline(PipelineSteps):
@@ -43,7 +42,7 @@ class SavedPipeline(PipelineSteps):
 
     description: str = Field(min_length=1)
     parameters: dict[str, Any] = Field(default={}, description="A JSON Schema of an object.")
-    timeout_s: Seconds = Field(default=TIMEOUT_S, description="For all steps together.")
+    timeout_s: Seconds = Field(default=TIMEOUT_S, description="The timeout of all steps together.")
 
 
 class SavedPipelineError(ValueError):

@@ -1,4 +1,4 @@
-"""How a step of a pipeline ended: of one call, or merged from the calls of its elements. Pure."""
+"""How a step of a pipeline ended: with one call, or with the merged calls of its elements. Pure."""
 
 from collections.abc import Iterable
 from typing import Literal
@@ -18,16 +18,16 @@ class StepCallResult(msgspec.Struct, frozen=True, kw_only=True):
     value: Json | msgspec.UnsetType = msgspec.UNSET
     error: ToolError | None = None
     answer: Json | msgspec.UnsetType = msgspec.UNSET
-    """The report of a failed call on its parts, for later steps, if its step has on_error 'continue'."""
+    """With on_error 'continue': a failed call's report on its parts, for later steps."""
     unknown: bool = False
-    """It may have had an effect; the outcome is unknown."""
+    """The call may have had an effect; its outcome is unknown."""
     unmatched: tuple[str, ...] = ()
     shaping: str = ""
-    """What the options did, as a sentence."""
+    """The effect of the options, as a sentence."""
     attempts: int = 0
     replayed: bool = False
     filtered: bool = False
-    """Its element was not selected, so it has neither value nor error."""
+    """The element was not selected, so there is neither a value nor an error."""
 
     @property
     def kept(self) -> Json | msgspec.UnsetType:
@@ -46,9 +46,9 @@ class StepResult(msgspec.Struct, frozen=True, kw_only=True):
     unmatched: tuple[str, ...] = ()
     """Paths in the options that matched nothing in any element."""
     shaping: str = ""
-    """What the options did, as a sentence; of a step with ``for_each``, nothing."""
+    """The effect of the options, as a sentence; empty for a step with ``for_each``."""
     skipped: int = 0
-    """The number of elements that its filter did not select."""
+    """The number of elements that the step's filter did not select."""
     attempts: int = 0
     replayed: bool = False
     duration_ms: float = 0.0
@@ -91,9 +91,9 @@ def state_of(end: StepCallResult) -> State:
 
 
 def merge_elements(planned: PlannedStep, ends: list[StepCallResult | None]) -> StepResult:
-    """The step's result from the results of its elements, which are None if not started.
+    """The step's result from the results of its elements; None stands for elements that were not started.
 
-    With on_error 'continue', failed elements are null in the step's value, or their answers if they reported on parts.
+    With on_error 'continue', the step's value has null for failed elements, or their answer if it reports on parts.
     """
     started = [(index, end) for index, end in enumerate(ends) if end is not None and not end.filtered]
     errors = tuple((index, end.error) for index, end in started if end.error is not None)

@@ -20,15 +20,12 @@ Shape = Callable[[ResultShaping, Json, str], Awaitable["ShapedPart"]]
 """Shapes the value of the child call with this name.
 
 Raises:
-    ShapingError: the value does not fit the options.
-    CallError: it cannot be written to a file.
+    ShapingError: the value does not fit the options. CallError: the shaped value cannot be written to a file.
 """
 
 
 class ShapedPart(msgspec.Struct, frozen=True):
-    """A shaped value, the paths in the options that matched nothing, which are often misspelt, and the report as a
-    sentence.
-    """
+    """A shaped value, the paths in the options that matched nothing (often misspelt), and the report as a sentence."""
 
     value: Json
     unmatched: tuple[str, ...] = ()
@@ -36,7 +33,7 @@ class ShapedPart(msgspec.Struct, frozen=True):
 
 
 def shape_in(context: OrchestrationContext) -> Shape:
-    """Return the ``Shape`` for a call's child calls. A file's handle is the id of the child call that it belongs to."""
+    """Return the ``Shape`` for a call's child calls. A file's handle is the id of its child call."""
 
     async def shape(shaping: ResultShaping, value: Json, name: str) -> ShapedPart:
         shaped = await apply(shaping.plan, value)
@@ -47,7 +44,7 @@ def shape_in(context: OrchestrationContext) -> Shape:
 
 
 async def shape_or_error(shape: Shape, shaping: ResultShaping, value: Json, name: str) -> ShapedPart | ToolError:
-    """The shaped value, or the error of a call that has run but whose value cannot be shaped as requested."""
+    """The shaped value, or an error if the options do not fit the value. The call has run in both cases."""
     try:
         return await shape(shaping, value, name)
     except ShapingError as error:
@@ -57,7 +54,7 @@ async def shape_or_error(shape: Shape, shaping: ResultShaping, value: Json, name
 
 
 class StepRunner:
-    """Runs the steps of one pipeline. ``partially_used_names``: values that are used only in part."""
+    """Runs the steps of one pipeline. ``partially_used_names`` are the names of values that are used only in part."""
 
     def __init__(self, retrying: RetryPolicy, shape: Shape, partially_used_names: Collection[str]) -> None:
         self._retrying = retrying
@@ -67,7 +64,7 @@ class StepRunner:
         self.parsed_texts: dict[str, Json] = {}
         """Text results that are used in part, and the JSON parsed from them."""
         self.called: set[str] = set()
-        """The steps that have attempted a call, or were about to."""
+        """The steps that have attempted a call, or are about to."""
 
     async def run(self, planned: PlannedStep, context: Mapping[str, Json]) -> StepResult:
         """Run a step whose dependencies have ended. ``context`` has the input and the values of earlier steps."""
@@ -181,8 +178,8 @@ class StepRunner:
         return await self._within_budget(planned, msgspec.structs.replace(end, value=value))
 
     async def _within_budget(self, planned: PlannedStep, end: StepCallResult) -> StepCallResult:
-        """The result if it fits into the budget, else without its value. A text value of
-        which templates use only a part, as a step or as ``item``, is parsed as JSON.
+        """The result, without its value if that exceeds the budget. A text value is parsed as JSON if templates use
+        only parts of it.
         """
         if end.value is msgspec.UNSET:
             return end
@@ -200,7 +197,7 @@ class StepRunner:
 
 def _not_retried(error: ToolError) -> ToolError:
     """The error of an interrupted call of an earlier run, with advice."""
-    hint = "It was not repeated, since it may have had an effect; check, then set on_unknown to 'retry' to repeat it."
+    hint = "It was not repeated because it may have had an effect. Check, then set on_unknown to 'retry' to repeat it."
     return msgspec.structs.replace(error, message=f"{error.message} {hint}")
 
 

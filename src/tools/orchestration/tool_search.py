@@ -17,7 +17,7 @@ MAX_DESCRIBED: Final = 20
 
 
 class SearchArguments(Arguments):
-    """A description of the wanted tool."""
+    """A search for a tool."""
 
     query: str = Field(min_length=1, max_length=1000, description="A few words: what the tool should do.")
     limit: int = Field(default=10, ge=1, le=MAX_FOUND, description="Maximum number of tools, best match first.")

@@ -141,7 +141,7 @@ def test_each_cycle_is_reported_once(tools: Any) -> None:
         ("{{input.whole}}", {}),
         (
             "path",
-            {"steps.1.args": "should be an object with the tool's arguments, or one template that is an object"},
+            {"steps.1.args": "should be an object with the tool's arguments, or one template of such an object"},
         ),
     ],
 )
@@ -158,7 +158,7 @@ def test_arguments_are_validated_as_far_as_they_are_known(tools: Any, args: Any,
 def test_when_cannot_use_item(tools: Any) -> None:
     """``when`` applies to the whole step; the error names ``filter``, which applies to each element."""
     found = problems(tools, note("a", for_each=[1], when="item > 1"))
-    assert "filter selects the elements instead" in found["steps.0.when"]
+    assert "use filter to select elements" in found["steps.0.when"]
 
 
 def test_options_of_elements_require_for_each(tools: Any) -> None:
@@ -182,7 +182,7 @@ def test_an_element_filter_may_use_steps(tools: Any) -> None:
         ({"a": ["x"], "c": ["y"]}, "return.c", "there is no step 'c'; the steps are a, list-2"),
         ({"lst-2": ["x"]}, "return.lst-2", "did you mean 'list-2'?"),
         ({"a": ["x["]}, "return.a.select_fields.0", "expected an index"),
-        ("a", "return", "'a' would be returned as this text; write '{{a}}'"),
+        ("a", "return", "'a' would be returned literally; write '{{a}}'"),
         ("list-2.items[0]", "return", "write '{{list-2.items[0]}}'"),
         ({"first": ["a.x", 1]}, "return.first.0", "write '{{a.x}}'"),
     ],
