@@ -57,7 +57,7 @@ class ArgumentTemplate:
         if not isinstance(self._value, dict):
             yield self._place, "should be an object with the tool's arguments, or one template of such an object"
             return
-        # An error is certain if it occurs whichever sample value replaces the unknown values.
+        # An error is certain if it occurs with every sample value in place of the unknown values.
         wrong = _binding_errors(tool, _fill(self._value, None))
         for placeholder in _SAMPLE_VALUES if wrong and self._unknown else ():
             again = _binding_errors(tool, _fill(self._value, placeholder))
