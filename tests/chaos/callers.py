@@ -1,4 +1,4 @@
-"""The clients of a fault run: the client library, and a blunt client that sends everything twice.
+"""The clients of a fault run: the client library, and a aggressive client that sends everything twice.
 
 Each records the answers that it receives.
 """
@@ -182,7 +182,7 @@ class BriefCaller:
             await caller.make(call_spec, call)
 
 
-class BluntCaller:
+class AggressiveCaller:
     """Sends every call twice, and again after each reconnect; acknowledges nothing, and reads every redelivered answer.
 
     It uses only two parts of the protocol: the resume key, and that an id runs once.
@@ -303,8 +303,8 @@ async def library_caller(port: int, token: str, name: str) -> AsyncIterator[Libr
 
 
 @asynccontextmanager
-async def blunt_caller(port: int, token: str, name: str) -> AsyncIterator[BluntCaller]:
-    caller = BluntCaller(port, token, name)
+async def aggressive_caller(port: int, token: str, name: str) -> AsyncIterator[AggressiveCaller]:
+    caller = AggressiveCaller(port, token, name)
     connected = asyncio.create_task(caller.keep_connected())
     try:
         yield caller
@@ -326,6 +326,6 @@ KINDS: Final[Sequence[Kind]] = (
     ("library", library_caller),
     ("library", library_caller),
     ("brief", brief_caller),
-    ("blunt", blunt_caller),
+    ("aggressive", aggressive_caller),
 )
 """The clients of a run, in turn."""

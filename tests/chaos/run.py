@@ -13,7 +13,7 @@ from typing import Final
 
 from tests.full_disk import largest_file
 
-from .callers import HEARTBEAT_S, KINDS, BluntCaller, Caller, CallSpec, Connect, Kind, call_specs, shortened_times
+from .callers import HEARTBEAT_S, KINDS, AggressiveCaller, Caller, CallSpec, Connect, Kind, call_specs, shortened_times
 from .daemon import Daemon
 from .evidence import LONGEST_TURN_S, audit_rows, effect_lines, turns, unpersisted, unsent
 from .hostile_peers import PEERS, attack
@@ -174,7 +174,7 @@ async def make_calls(
     kinds: Sequence[Kind] = KINDS,
     more: Sequence[Client] = (),
 ) -> Sequence[str]:
-    """Make all calls and wait for their answers. Returns the frames that blunt clients got and that answer no call.
+    """Make all calls and wait for their answers. Returns the frames that aggressive clients got and that answer no call.
     ``more`` clients make calls as long as there are some to make.
 
     The faults end with the last call or at the time limit; afterwards everything that they stopped runs again.
@@ -203,7 +203,7 @@ async def make_calls(
     for call in course.calls:
         if not call.answers and call.lost is None and not call.given_up:
             call.lost = f"no answer within {_FINAL_ANSWERS_S:g} s after the last fault"
-    return [frame for caller in callers if isinstance(caller, BluntCaller) for frame in caller.unexpected]
+    return [frame for caller in callers if isinstance(caller, AggressiveCaller) for frame in caller.unexpected]
 
 
 def _clients(scale: Scale, tokens: Sequence[str], kinds: Sequence[Kind]) -> Iterator[Client]:
