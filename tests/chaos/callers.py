@@ -1,4 +1,4 @@
-"""The clients of a fault run: the client library, and a aggressive client that sends everything twice.
+"""The clients of a fault run: the client library, and an aggressive client that sends everything twice.
 
 Each records the answers that it receives.
 """

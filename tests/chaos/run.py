@@ -174,7 +174,7 @@ async def make_calls(
     kinds: Sequence[Kind] = KINDS,
     more: Sequence[Client] = (),
 ) -> Sequence[str]:
-    """Make all calls and wait for their answers. Returns the frames that aggressive clients got and that answer no call.
+    """Make all calls and wait for their answers. Returns frames that aggressive clients got and that answer no call.
     ``more`` clients make calls as long as there are some to make.
 
     The faults end with the last call or at the time limit; afterwards everything that they stopped runs again.
