@@ -1,9 +1,8 @@
-"""The digest of a call's arguments: two calls with one request id are the same call if their digests are equal. Pure.
+"""The digest of a call's arguments. A repeated request id with an equal digest is the same call. Pure.
 
 The digest is computed from the arguments' canonical JSON, so the order of keys, spaces and escapes do not matter. Long
-texts, which make up most of long arguments, are not escaped for this: each is hashed once, and replaced by its hash.
-Digests of arguments without long texts are the same as in earlier versions; earlier digests of arguments with long
-texts are recognised.
+texts are not escaped for this: each is hashed once and replaced by its hash. Digests of arguments without long texts
+are the same as in earlier versions; earlier digests of arguments with long texts are recognised.
 """
 
 import hashlib
@@ -14,7 +13,7 @@ from blake3 import blake3
 
 DIGEST_BYTES: Final = 16
 LONG_TEXT_CHARS: Final = 4096
-"""A longer text is hashed separately."""
+"""Longer texts are hashed separately."""
 _MAX_LEVELS: Final = 4
 """The number of levels at which long texts are searched."""
 _MAX_ITEMS: Final = 256
@@ -38,7 +37,7 @@ def whole_digest(arguments: dict[str, Any]) -> bytes:
 
 
 def is_digest_of(stored: bytes, arguments: dict[str, Any], digest: bytes | None = None) -> bool:
-    """Whether a stored digest is that of these arguments, whose own ``digest`` may be known."""
+    """Whether ``stored`` is the digest of these arguments. Pass ``digest`` if their digest is known already."""
     if stored == (arguments_digest(arguments) if digest is None else digest):
         return True
     hashed = _with_hashed_texts(arguments, _MAX_LEVELS)
@@ -55,7 +54,7 @@ def _hash(canonical: bytes) -> bytes:
 
 
 def _with_hashed_texts(value: Any, levels: int) -> Any:
-    """The value with the hashes of its long texts; the value itself if it has none. A hash is not JSON, so no other
+    """The value with its long texts replaced by hashes; the same object if it has none. A hash is not JSON, so no other
     value has the same canonical form.
     """
     if isinstance(value, str):

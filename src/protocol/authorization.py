@@ -1,4 +1,4 @@
-"""Authorizations: the principal of a caller, its toolsets, its expiry. Pure."""
+"""The authorization of a caller: its principal, its toolsets, its expiry. Pure."""
 
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, replace
@@ -14,25 +14,23 @@ class Authorization:
 
     principal: Principal
     toolsets: tuple[str, ...] | None = None
-    """The permitted toolsets, of which the first is the default; None means all toolsets, with the operator's
-    default.
-    """
+    """The permitted toolsets, the default first; None permits all toolsets, with the operator's default."""
     expires_at: float | None = None
-    """A Unix time in seconds; None: it does not expire."""
+    """A Unix time in seconds; None: the authorization does not expire."""
     credential: bytes = b""
     """The hash of the token, if the token can be revoked; otherwise empty."""
     scopes: tuple[tuple[str, str], ...] = ()
-    """For toolsets that are not permitted: the toolset and the OAuth scope that would permit it."""
+    """Maps toolsets that are not permitted to the OAuth scope that would permit them."""
 
     acts_for_users: bool = False
-    """Whether its token may act for users."""
+    """Whether the token may act for users."""
     user: str | None = None
-    """The user for whom it acts; this user is then the principal."""
+    """The user for whom the token acts; this user is then the principal."""
     writes_registry: bool = False
-    """Whether its token may change the served registry."""
+    """Whether the token may change the served registry."""
 
     def usable_toolsets(self, names: Collection[str]) -> tuple[str, ...]:
-        """Returns those of ``names`` that are permitted; if the authorization lists toolsets, in its order."""
+        """Returns the permitted toolsets among ``names``, in the authorization's order if it lists toolsets."""
         return tuple(names) if self.toolsets is None else tuple(name for name in self.toolsets if name in names)
 
     def may_use(self, toolset: str) -> bool:
@@ -48,8 +46,8 @@ class AuthorizationDenied:
     """The caller is not authorized."""
 
     reason: Literal["missing", "invalid", "insufficient_scope", "not_for_users", "unavailable"]
-    """In this order: no token; an invalid token; a token that permits nothing here; a user for whom the token may not
-    act; a token that cannot be verified at present.
+    """The values mean, in their order: no token; an invalid token; a token that permits nothing here; a user for whom
+    the token may not act; a token that cannot be verified at present.
     """
     message: str
     """The problem and what to do. It never quotes the token."""
@@ -58,9 +56,9 @@ class AuthorizationDenied:
 
 
 def on_behalf(access: Authorization | AuthorizationDenied, user_id: str | None) -> Authorization | AuthorizationDenied:
-    """Returns the authorization of a request that may name a user in ``USER_HEADER``: the user is its principal.
+    """Returns the authorization of a request. If it names a user in ``USER_HEADER``, this user is the principal.
 
-    A token without the right is refused, so that a forged header is never accepted.
+    The header is refused if the token may not act for users, so a forged header has no effect.
     """
     if user_id is None or isinstance(access, AuthorizationDenied):
         return access

@@ -1,4 +1,4 @@
-"""Content blocks as text, for readers that get text only: models of agents, and old MCP revisions. Pure."""
+"""Content blocks as text, for readers that accept only text: models of agents, and old MCP revisions. Pure."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -6,7 +6,7 @@ from typing import Final
 from .tool_call import AudioContent, ContentBlock, EmbeddedResource, ImageContent, ResourceLink
 
 _MARK_CHARS: Final = 64
-"""More characters than the mark of ``head_and_tail`` has."""
+"""More characters than the mark that ``head_and_tail`` inserts."""
 
 
 def block_text(block: ContentBlock) -> str:
@@ -26,14 +26,14 @@ def block_text(block: ContentBlock) -> str:
 
 
 def described_text(blocks: Iterable[ContentBlock]) -> str:
-    """Returns all blocks as text, separated by line breaks; empty ones are left out."""
+    """Returns all blocks as text, separated by line breaks, without empty ones."""
     return "\n".join(filter(None, map(block_text, blocks)))
 
 
 def head_and_tail(text: str, max_chars: int) -> str:
-    """Returns the text, without its middle if it is longer: a mark says how many characters are cut.
+    """Returns the text. If it exceeds ``max_chars``, a mark with the number of cut characters replaces its middle.
 
-    The last lines of a program that failed matter as much as its first.
+    The last lines of a failed program matter as much as the first.
     """
     if len(text) <= max_chars:
         return text

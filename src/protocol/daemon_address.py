@@ -17,7 +17,7 @@ DEFAULT_HTTP_PORT: Final = 8080
 CONFIG_FILE: Final = "toold.toml"
 """The settings file, in the directory where a daemon starts or in the state directory."""
 CONFIGURATION_REFUSED: Final = "the new configuration is refused; the old one stays in effect"
-"""A problem of the daemon's health begins with this while its settings file is invalid."""
+"""The beginning of a problem that the daemon's health reports while its settings file is invalid."""
 TOKEN_FILE: Final = "token"  # noqa: S105 - a file's name
 """In the state directory, mode 0600: the daemon's token on one line."""
 LOCK_FILE: Final = "daemon.lock"
@@ -27,14 +27,14 @@ ADDRESS_FILE: Final = "daemon.json"
 """In the state directory while a daemon runs: a ``DaemonAddress``."""
 
 SHUTDOWN_MARGIN_S: Final = 20.0
-"""A daemon that is asked to stop exits at most this long after its grace period. The final frames, closing the
-connections, the SDKs' last calls and the last audit rows each have some seconds of this time.
+"""A stopping daemon exits at most this long after its grace period. The final frames, closing the connections, the
+SDKs' last calls and the last audit rows each have some seconds of this time.
 """
 
 
 class DaemonAddress(msgspec.Struct, frozen=True):
-    """Where the running daemon listens. Written when it starts to listen and again when it begins to stop; removed at
-    the end.
+    """Where the running daemon listens. The daemon writes the file when it starts to listen and when it begins to stop,
+    and removes it at the end.
 
     ``host`` may be a wildcard such as ``0.0.0.0``; the URLs name a host that can be connected to.
     """
@@ -47,9 +47,9 @@ class DaemonAddress(msgspec.Struct, frozen=True):
     auth: bool
     version: str
     grace_period_s: float = 10.0
-    """How long running calls have to end at shutdown."""
+    """The time that running calls have to end at shutdown."""
     stopping: bool = False
-    """Whether it is shutting down. Another SIGTERM would cut the grace period short."""
+    """Whether the daemon is shutting down. Another SIGTERM would end the grace period."""
 
     @property
     def url(self) -> str:

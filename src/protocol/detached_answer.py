@@ -1,4 +1,4 @@
-"""The answers of calls that continue as another call, because they were detached or paused."""
+"""The answers of calls that were detached or paused, and so continue as another call."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,7 +14,7 @@ def detached_answer(call_id: str) -> dict[str, Any]:
 
 
 def paused_answer(call_id: str, requests: Sequence[InputRequest], expires_at: float) -> dict[str, Any]:
-    """The answer of a call that waits as ``call_id`` for decisions on requests, until a Unix time."""
+    """The answer of a call that waits, as ``call_id``, for decisions on requests. ``expires_at`` is a Unix time."""
     return {
         "paused": True,
         "call_id": call_id,

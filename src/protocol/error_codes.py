@@ -1,4 +1,4 @@
-"""The error table: each code has one class, one meaning and one piece of advice.
+"""The error table: each code has one class, one meaning and one advice.
 
 Exceptions that end a call, all below ``CallError``::
 
@@ -36,7 +36,7 @@ from typing import Any, ClassVar, Literal, Self
 import msgspec
 
 Executed = Literal["no", "maybe", "yes"]
-"""Whether the call had an effect: it had none, it may have had one, it had one."""
+"""Whether the call had an effect."""
 
 
 class ErrorCode(StrEnum):
@@ -81,14 +81,14 @@ class ToolError(msgspec.Struct, frozen=True, omit_defaults=True):
 class CallError(Exception):
     """A call failed.
 
-    Tools and providers raise a subclass. ``executed`` overrides the class's default if the raiser knows better, and
-    ``transient`` says whether the same call may succeed later. A transient error with ``executed="no"`` is
-    ``retryable``; dispatch also marks transient errors of read-only and idempotent tools as retryable. An error decoded
-    from the wire keeps the daemon's value.
+    Tools and providers raise a subclass. ``executed`` overrides the class's default; ``transient`` says whether the
+    same call may succeed later. A transient error with ``executed="no"`` is ``retryable``; dispatch also marks
+    transient errors of read-only and idempotent tools as retryable. An error decoded from the wire keeps the daemon's
+    value.
 
     The message may quote the call's arguments, its result or another system, so only the caller gets it. ``summary`` is
-    the text for the audit and the log, without such content (decision 59). It is None unless the raiser gives one, or
-    raises ``content_free``.
+    the text for the audit and the log, without such content (decision 59). It is None unless it is passed, or the error
+    is made by ``content_free``.
     """
 
     code: ClassVar[ErrorCode] = ErrorCode.INTERNAL_ERROR
@@ -114,7 +114,7 @@ class CallError(Exception):
         self.details = details
         self.summary = summary if message else self.message
         self.output: object = None
-        """A ``ToolOutput``: what an MCP server's tool answered with its failure, for clients that get it unchanged."""
+        """A ``ToolOutput``: the content with which an MCP server's tool failed, for clients that get it unchanged."""
         super().__init__(self.message)
 
     @classmethod
@@ -140,7 +140,7 @@ class CallError(Exception):
         )
 
     def to_tool_error(self, *, repeatable: bool = False) -> ToolError:
-        """Returns the wire record; ``repeatable`` says that the tool is read-only or idempotent."""
+        """Returns the wire record. ``repeatable``: the tool is read-only or idempotent."""
         return ToolError(
             code=self.code.value,
             message=self.message,
@@ -218,7 +218,7 @@ class RateLimitedError(CallError):
 
 
 class BudgetSpentError(RateLimitedError):
-    """The daily budget does not allow the completion; asking another model would evade it."""
+    """The daily budget does not allow the completion. No fallback is asked, because that would evade the budget."""
 
 
 class CallTimeoutError(CallError):
@@ -264,7 +264,7 @@ class ToolExecutionError(CallError):
     """The tool failed."""
 
     code = ErrorCode.TOOL_EXECUTION_ERROR
-    advice = "Read the message; if the fault is the tool's, report it with the request id."
+    advice = "Read the message; if the tool is at fault, report it with the request id."
 
 
 class ResultTooLargeError(CallError):
@@ -283,7 +283,7 @@ class ResultExpiredError(CallError):
 
     @classmethod
     def of_call(cls, *, started: bool) -> "ResultExpiredError":
-        """Returns the error for a call that was answered; ``started`` says whether its tool had started."""
+        """Returns the error for an answered call; ``started`` says whether its tool had started."""
         if started:
             return cls()
         message = "The call did not run, and its answer is no longer stored; send it again under a new request id."
@@ -293,7 +293,7 @@ class ResultExpiredError(CallError):
 
 
 class RequestIdConflictError(CallError):
-    """Another call of this session, with different content, has this request id."""
+    """Another call of this session with different content has this request id."""
 
     code = ErrorCode.REQUEST_ID_CONFLICT
     default_executed = "no"

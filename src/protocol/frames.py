@@ -26,10 +26,10 @@ CLOSE_NO_PONG: Final = 1011
 CLOSE_RESTART: Final = 1012
 
 MAX_REQUEST_ID_CHARS: Final = 512
-"""Longer request ids are rejected, since they are stored in memory, logs and audit rows."""
+"""Longer request ids are rejected, because ids are stored in memory, logs and audit rows."""
 
 MAX_REQUEST_IDS: Final = 4096
-"""The ids in one frame: as many answered calls as a session remembers (``session_calls.REMEMBERED_IDS``)."""
+"""The maximum number of ids in one frame: a session remembers as many calls (``session_calls.REMEMBERED_IDS``)."""
 
 _SUFFIX = re.compile(r"[_-]EXAI[_-]WS.*$", re.DOTALL)
 
@@ -71,12 +71,13 @@ class CallTool(_Frame, tag="call_tool", frozen=True):
     id: RequestId | None = None
     tool: dict[str, Any] | str | None = None
     traceparent: Any = None
-    """The caller's span. Loosely typed: an invalid one is ignored, as W3C's specification demands."""
+    """The caller's span. Loosely typed, because W3C's specification demands that an invalid one is ignored."""
     answers: Any = None
-    """The kinds of questions that the caller answers, for clients with the feature ``questions``. Loosely typed: a kind
-    that the daemon does not know is ignored."""
+    """The kinds of questions that the caller answers, for clients with the feature ``questions``. Loosely typed;
+    unknown kinds are ignored.
+    """
     meta: Any = msgspec.field(name="_meta", default=None)
-    """For the MCP server whose tool is called. Loosely typed: one that is not an object is ignored."""
+    """For the MCP server whose tool is called. Loosely typed; anything but an object is ignored."""
 
 
 class ToolCallAlias(CallTool, tag="tool_call", frozen=True):
@@ -96,7 +97,7 @@ class CallStatusQuery(_Frame, tag="call_status", frozen=True):
 
 
 class Acknowledge(_Frame, tag="acknowledge", frozen=True):
-    """The client has these answers, so the daemon may delete them. No frame answers it."""
+    """The client has these answers, so the daemon may delete them. The daemon does not answer this frame."""
 
     request_ids: _RequestIds
 
@@ -106,7 +107,7 @@ class ForgetAlias(Acknowledge, tag="forget", frozen=True):
 
 
 class AnswerQuestion(_Frame, tag="answer_question", frozen=True):
-    """The answer to a question of a running call: MCP's result, or else MCP's error."""
+    """The answer to a question of a running call: a result or an error in MCP's form."""
 
     request_id: RequestId
     question_id: str
@@ -178,7 +179,7 @@ class HelloAck(_Frame, tag="hello_ack", omit_defaults=True, frozen=True):
     ok: bool
     session_id: str | None = None
     session_id_generated: bool | None = None
-    """True if the client sent no valid label, so the server generated one; ``notice`` gives the reason."""
+    """True if the server generated the label because the client sent no valid one; ``notice`` gives the reason."""
     notice: str | None = None
     protocol: int | None = None
     server: ServerInfo | None = None
@@ -223,7 +224,7 @@ class StreamChunk(_Frame, tag="stream_chunk", frozen=True):
     seq: int
     text: str
     offset: int | None = None
-    """Characters of the text before this piece, including those that no connection carried; None from older daemons."""
+    """The number of characters before this piece, including unsent ones; None from older daemons."""
     id: RequestId | msgspec.UnsetType = msgspec.UNSET
 
 
@@ -252,16 +253,16 @@ class QuestionFrame(_Frame, tag="question", omit_defaults=True, frozen=True):
     question_id: str
     kind: QuestionKind
     method: str
-    """MCP's method, and below its parameters."""
+    """MCP's method; ``params`` has its parameters."""
     params: dict[str, Json]
     timeout_ms: float
     """The remaining time of the question."""
     source: str = ""
-    """The source that asks; absent if a tool of the daemon does."""
+    """The source that asks; absent if a tool of the daemon asks."""
 
 
 class QuestionClosed(_Frame, tag="question_closed", frozen=True):
-    """A question needs no answer any longer: it was withdrawn, or no answer came in time."""
+    """A question no longer needs an answer: it was withdrawn, or no answer came in time."""
 
     request_id: RequestId
     question_id: str

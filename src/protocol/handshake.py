@@ -32,8 +32,9 @@ from .tool_call import ClientInfo, Principal
 JSON_TEXT: Final = "json_text"
 PROSE_TEXT: Final = "prose_text"
 _TEXT_FEATURES: Final = frozenset({JSON_TEXT, PROSE_TEXT})
-"""The features that select the form of conversational answers. They do not mean that the client reads further
-frames."""
+"""The features that select the form of conversational answers. They do not imply that the client reads further
+frames.
+"""
 SERVER_FEATURES: Final = (
     *("ack", "stream", "resume", "going_away", "tools_changed", "questions", "resources"),
     *(JSON_TEXT, PROSE_TEXT),
@@ -54,7 +55,7 @@ class HelloAccepted:
     label: str
     """The client's label, or a generated one."""
     label_problem: str | None
-    """The reason why the label is not the client's; None if it is."""
+    """The reason why the client's label was replaced; None if it was not."""
     access: Authorization
     features: tuple[str, ...]
     """The features that both sides support, in the order of ``SERVER_FEATURES``."""
@@ -62,11 +63,11 @@ class HelloAccepted:
     resume_key: str | None
     """The key of the session to resume; None for a new session."""
     connection_number: int | None
-    """The client's number of this connection to the session; None if it sent none."""
+    """The number that the client gave this connection to the session; None if it sent none."""
     toolset: str | None
     """The toolset that the client requested; None leaves the choice to the operator."""
     notice: str | None
-    """Which parts of the hello were not accepted as sent, for a person to read."""
+    """The parts of the hello that were not accepted as sent, for a person to read."""
 
     @property
     def principal(self) -> Principal:
@@ -132,7 +133,7 @@ def validate_hello(
 
 
 def stale_hello(number: int, newest: int) -> HelloRefused:
-    """Returns the refusal of a hello that was overtaken: a later connection, ``newest``, resumed the session."""
+    """Returns the refusal of a hello after a later connection, ``newest``, has resumed the session."""
     message = (
         f"resume.n: connection {newest} of this client has resumed the session, so connection {number} is too late. "
         "Close it and keep the newer one."

@@ -1,4 +1,4 @@
-"""What a paused call waits for: requests to a person, and the decisions on them."""
+"""The requests to a person for which a paused call waits, and the decisions on them."""
 
 import re
 from collections.abc import Mapping
@@ -10,11 +10,11 @@ from .tool_call import Json
 from .user_credential import CredentialField
 
 REQUEST_ID: Final = re.compile(r"[A-Za-z0-9_.:#\[\]/-]{1,1000}")
-"""The ids of requests. If a child pauses, its parent puts the child's name and a slash before them."""
+"""The format of request ids. If a child pauses, its parent prefixes them with the child's name and a slash."""
 MAX_REQUESTS: Final = 100
-"""The most requests of one pause."""
+"""The maximum number of requests in one pause."""
 MAX_REQUESTS_BYTES: Final = 256 * 1024
-"""The size of all requests of one pause, as JSON: a person reads them, and ``call_status`` sends them."""
+"""The maximum size, as JSON, of all requests of one pause: a person reads them, and ``call_status`` sends them."""
 
 RequestKind = Literal["approve", "question", "credential"]
 DecisionKind = Literal["approve", "reject", "answer", "provided", "expired"]
@@ -31,10 +31,11 @@ class InputRequest(msgspec.Struct, frozen=True, omit_defaults=True):
     """A request to a person."""
 
     id: str
-    """``REQUEST_ID``; unique within the call, across all its pauses."""
+    """In the format of ``REQUEST_ID``; unique within the call, across all its pauses."""
     kind: RequestKind
-    """``approve``: whether ``tool`` may be called with ``arguments``. ``question``: ``text``. ``credential``: a
-    credential of the user, without which ``tool`` cannot be called; it is given elsewhere, as ``text`` says."""
+    """``approve``: may ``tool`` be called with ``arguments``? ``question``: the question in ``text``. ``credential``:
+    ``tool`` needs a credential of the user; ``text`` says where to give it.
+    """
     tool: str | None = None
     arguments: dict[str, Json] | None = None
     text: str = ""
@@ -43,11 +44,12 @@ class InputRequest(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class InputDecision(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The decision of a person on a request, or the fact that no one decided in time."""
+    """A person's decision on a request, or ``expired``."""
 
     decision: DecisionKind
     """``approve`` and ``reject`` are decisions on a request to approve, ``answer`` on a question, ``provided`` and
-    ``reject`` on a request for a credential; ``expired``: none was made in time."""
+    ``reject`` on a request for a credential; ``expired``: there was no decision in time.
+    """
     arguments: dict[str, Json] | None = None
     """With ``approve``: the arguments as the person changed them; None: as requested."""
     text: str | None = None
@@ -55,15 +57,15 @@ class InputDecision(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class CallPausedError(Exception):
-    """Raised by the tool of an orchestration call that cannot continue before a person has decided.
+    """Raised by an orchestration tool whose call cannot continue before a person has decided.
 
-    No task waits meanwhile. After the last decision, or at ``expires_at`` (a Unix time in seconds), the tool runs again
-    from its beginning, as after a restart: children that ended are replayed, and
-    ``OrchestrationContext.decision`` returns the decisions. Raise it when no child is running, because running
-    children are cancelled. Several pauses (of parallel children) are raised as one, with all their requests.
+    While the call is paused, no task waits. After the last decision, or at ``expires_at`` (a Unix time in seconds), the
+    tool runs again from its beginning, as after a restart: ended children are replayed, and
+    ``OrchestrationContext.decision`` returns the decisions. Raise it when no child is running, because running children
+    are cancelled. Pauses of several parallel children are raised as one, with all their requests.
 
     Raises:
-        ValueError: there are no requests, too many, too large ones, or an id is invalid or used twice.
+        ValueError: there are no requests or too many, they are too large, or an id is invalid or used twice.
     """
 
     def __init__(self, requests: tuple[InputRequest, ...], expires_at: float) -> None:
@@ -73,7 +75,7 @@ class CallPausedError(Exception):
         invalid = sorted(request_id for request_id in ids if not REQUEST_ID.fullmatch(request_id))
         if invalid or len(ids) < len(requests):
             raise ValueError(
-                f"{invalid[0][:80]!r} does not match {REQUEST_ID.pattern}" if invalid else "two requests have one id"
+                f"{invalid[0][:80]!r} does not match {REQUEST_ID.pattern}" if invalid else "two requests share an id"
             )
         size = len(msgspec.json.encode(requests))
         if size > MAX_REQUESTS_BYTES:
@@ -83,7 +85,7 @@ class CallPausedError(Exception):
         super().__init__(f"the call waits for {len(requests)} decisions of a person")
 
     def of_child(self, name: str) -> "CallPausedError":
-        """Returns the pause of the parent whose child ``name`` paused."""
+        """Returns the parent's pause after its child ``name`` paused."""
         requests = tuple(msgspec.structs.replace(request, id=f"{name}/{request.id}") for request in self.requests)
         return CallPausedError(requests, self.expires_at)
 

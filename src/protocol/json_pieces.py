@@ -1,8 +1,8 @@
-"""Decodes long JSON in pieces, for a thread, and bounds the number of its values. Pure.
+"""Decodes long JSON in pieces, for use in a thread, and bounds the number of its values. Pure.
 
-A decoder in C holds Python's global lock until it returns, so a thread that decodes megabytes stops the event loop as
-the loop itself would. Long objects and arrays are therefore split into their elements without being decoded
-(``msgspec.Raw``), and short runs of elements are decoded one after the other; in between, other threads run.
+A decoder in C holds Python's global lock until it returns, so decoding megabytes in a thread blocks the event loop as
+much as decoding them on the loop. Long objects and arrays are therefore split into their elements without being decoded
+(``msgspec.Raw``), and short runs of elements are decoded one after the other; other threads run in between.
 """
 
 import re
@@ -14,19 +14,21 @@ import msgspec
 from .text_pieces import decode_text
 
 MAX_VALUES: Final = 100_000
-"""The most values in one message from a client. A stage of the call path takes at most 0.5 µs per value (decision
-54).
+"""The maximum number of values in one message from a client. A stage of the call path takes at most 0.5 µs per value
+(decision 54).
 """
 LONG_BYTES: Final = 32 * 1024
-"""A longer text is decoded outside of the event loop."""
+"""Longer texts are decoded outside of the event loop."""
 PIECE_BYTES: Final = 64 * 1024
-"""A piece of this size is decoded at once, before its values are counted; that takes 10 ms at most (decision 54)."""
+"""Pieces up to this size are decoded at once, before their values are counted; that takes at most 10 ms (decision
+54).
+"""
 PIECE_OF_FEW_BYTES: Final = 1024 * 1024
-"""The same for a text that is known to have at most ``MAX_VALUES``; that takes 25 ms at most."""
+"""The same size for a text with at most ``MAX_VALUES`` values; that takes at most 25 ms."""
 MAX_LEVELS: Final = 32
-"""The most levels at which a text is split; each level costs a pass over the whole text."""
+"""The maximum number of levels at which a text is split. Each level costs a pass over the whole text."""
 MAX_INTEGER_BITS: Final = 1024
-"""The largest number that a double can hold. Reading and writing an integer takes time quadratic in its length."""
+"""The size of the largest double. Reading and writing an integer takes time quadratic in its length."""
 
 
 class TooManyValuesError(ValueError):
@@ -34,15 +36,14 @@ class TooManyValuesError(ValueError):
 
 
 class TooComplexError(ValueError):
-    """The text has long values at too many levels, or too long an integer; the message says which."""
+    """The text has long values at too many levels, or an integer that is too long; the message says which."""
 
 
 def finite(text: str) -> float:
-    """Returns the number that a JSON text denotes. If the exponent is large, msgspec takes up to
-    12 µs; this function takes 0.5 µs.
+    """Parses a JSON number. It takes 0.5 µs; msgspec takes up to 12 µs for a large exponent.
 
     Raises:
-        ValueError: no double is that large.
+        ValueError: the number does not fit into a double.
     """
     number = float(text)
     if number - number != 0:
@@ -58,12 +59,12 @@ _fields_of: Final[Callable[[bytes], dict[str, msgspec.Raw]]] = msgspec.json.Deco
 
 
 def decode_in_pieces(data: bytes, *, max_values: int | None = MAX_VALUES) -> Any:
-    """Decodes JSON of any length with at most ``max_values`` values; an integer counts once more per 64 bits. If
-    ``max_values`` is None, as for the daemon's own texts, there is no limit.
+    """Decodes JSON of any length with at most ``max_values`` values; each 64 bits of an integer count as another value.
+    None means no limit, for the daemon's own texts.
 
     Raises:
-        msgspec.DecodeError: it is not JSON.
-        TooManyValuesError: it has more values.
+        msgspec.DecodeError: ``data`` is not JSON.
+        TooManyValuesError: it has more than ``max_values`` values.
         TooComplexError: it cannot be split into short pieces.
         RecursionError: it is nested too deeply.
     """
@@ -80,15 +81,16 @@ def has_few_values(data: bytes) -> bool:
 
 
 def has_few_parts(data: bytes) -> bool:
-    """Whether Python's own parser, which accepts more than msgspec, takes about 30 ms at most for a text: long strings
-    are cheap, values and escapes are not.
+    """Whether Python's own parser, which accepts more than msgspec, needs at most about 30 ms for a text. Long strings
+    are cheap; values and escapes are expensive.
     """
     return sum(data.count(part) for part in (b",", b"[", b"{", b"\\")) <= MAX_VALUES
 
 
 class _PiecewiseDecoder:
     def __init__(self, data: bytes, max_values: int | None) -> None:
-        # Each value but the first follows one of these; some of them may be in strings.
+        # Each value except the first follows one of these characters. Those in strings count too, so this is an upper
+        # bound.
         most = 1 + data.count(b",") + data.count(b"[") + data.count(b"{")
         self._piece_bytes = PIECE_OF_FEW_BYTES if most <= MAX_VALUES else PIECE_BYTES
         self._unlimited = max_values is None
@@ -132,8 +134,8 @@ class _PiecewiseDecoder:
         return values
 
     def _whole(self, piece: bytes, *, own: int = 1) -> Any:
-        """The value of a piece, decoded at once. If its values must be counted, that is done in Python, so that other
-        threads run meanwhile. ``own`` is 0 for a list that exists only to decode its elements together.
+        """The value of a piece, decoded at once. Values are counted in Python, so that other threads run meanwhile.
+        ``own`` is 0 for a list that exists only to decode its elements together.
         """
         value = _decode(piece)
         if self._unlimited:
@@ -166,7 +168,7 @@ def _check_commas(data: bytes, most: int) -> None:
     bounds the elements that are split off.
 
     Raises:
-        TooManyValuesError: it has more.
+        TooManyValuesError: the text has more.
     """
     if data.count(b",") <= most:
         return

@@ -27,7 +27,7 @@ METHOD_NOT_FOUND: Final = -32601
 INVALID_PARAMS: Final = -32602
 INTERNAL_ERROR: Final = -32603
 RESOURCE_NOT_FOUND: Final = -32002
-"""Before 2026-07-28, which has ``INVALID_PARAMS`` for it."""
+"""The code before the revision 2026-07-28, which uses ``INVALID_PARAMS`` instead."""
 HEADER_MISMATCH: Final = -32020
 MISSING_CLIENT_CAPABILITY: Final = -32021
 UNSUPPORTED_VERSION: Final = -32022
@@ -70,7 +70,7 @@ class RpcReply(msgspec.Struct, frozen=True, gc=False):
 
     id: JsonRpcId
     result: dict[str, Any] | None
-    """None if it is an error."""
+    """None if the answer is an error."""
     error: dict[str, Any] | None = None
 
 
@@ -87,7 +87,7 @@ class MalformedMessage(msgspec.Struct, frozen=True):
 
     problem: MessageProblem
     id: JsonRpcId | None = None
-    """Its id, if it was readable."""
+    """The message's id, if it was readable."""
 
 
 Message = RpcRequest | RpcNotification | RpcReply | MalformedMessage
@@ -133,8 +133,8 @@ _encode: Final = msgspec.json.Encoder().encode
 
 
 def decode(body: bytes) -> Message | list[Message]:
-    """Decodes the body of a POST, or one line, that ``is_quick``: a message, or a batch of messages. Of a longer batch,
-    it returns the first ``MAX_BATCH + 1``. Never raises.
+    """Decodes the body of a POST, or one line, that ``is_quick``: a message, or a batch of messages. For a longer
+    batch, returns the first ``MAX_BATCH + 1`` messages. Never raises.
     """
     try:
         return _message(_decode(body)) if len(body) <= LONG_BYTES else _convert_all(decode_long_texts(body))
@@ -200,8 +200,8 @@ def event(message: bytes) -> bytes:
 
 
 def _diagnosed(body: bytes, error: Exception) -> MalformedMessage:
-    """Diagnoses invalid JSON. A second, laxer parse finds the request id, so that the answer can be addressed: over a
-    pipe the sender would otherwise wait for it indefinitely.
+    """Diagnoses invalid JSON. A second, laxer parse finds the request id, so that the answer can be addressed; over a
+    pipe, the sender would otherwise wait forever.
     """
     what, value = f"The message is not JSON: {error}", None
     if has_few_parts(body):

@@ -1,4 +1,4 @@
-"""Parses JSON from outside, of moderate size, with one error for everything that is wrong with it. Pure."""
+"""Parses JSON of moderate size from outside, with one error class for all problems. Pure."""
 
 import json
 from typing import Any

@@ -1,8 +1,7 @@
 """Messages that are long only because of their texts, such as a file or a document. Pure.
 
 Decoding them takes about as long as copying them a few times, so they are handled in one piece on the event loop, like
-short messages: handing one over to a thread and back would cost more. Messages with many values are decoded in a thread
-(``json_pieces``).
+short messages: a thread would cost more. Messages with many values are decoded in a thread (``json_pieces``).
 """
 
 import re
@@ -22,9 +21,9 @@ or outside of ASCII."""
 _MAX_STRUCTURE_BYTES: Final = 16 * 1024
 """The largest size of everything except the texts, which is at most some 8,000 values."""
 _MAX_QUOTES: Final = 2_000
-"""The most quotes, including escaped ones; each takes 0.2 µs."""
+"""The maximum number of quotes, including escaped ones; each takes 0.2 µs."""
 _MAX_BACKSLASHES: Final = 16
-"""The most backslashes in a row before a quote."""
+"""The maximum number of consecutive backslashes before a quote."""
 
 _SAMPLE_BYTES: Final = 64 * 1024
 _BACKSLASH: Final = ord("\\")
@@ -41,12 +40,12 @@ def decode_long_texts(data: bytes) -> Any:
     """Decodes a long JSON text that ``is_quick``.
 
     Raises:
-        msgspec.DecodeError: it is not JSON.
+        msgspec.DecodeError: ``data`` is not JSON.
         UnicodeDecodeError: it is not UTF-8.
         RecursionError: it is nested too deeply.
     """
     # pydantic's parser takes a quarter of the time of msgspec's for ASCII without escapes, and more for other texts.
-    # The beginning says which it is. Numbers beyond a double are infinite for it.
+    # A sample decides which parser is used. pydantic reads numbers beyond a double as infinite.
     if b"\\" not in data and data[:_SAMPLE_BYTES].isascii() and not _EXPONENT.search(_structure_of(data) or data):
         try:
             return from_json(data, allow_inf_nan=False, cache_strings="none")
@@ -56,7 +55,7 @@ def decode_long_texts(data: bytes) -> Any:
 
 
 def with_encoded_texts(outputs: Sequence[ContentBlock]) -> Sequence[ContentBlock]:
-    """The blocks of a result, to be encoded at once: long texts of them are JSON already.
+    """The blocks of a result with their long texts already encoded as JSON, so that the rest can be encoded at once.
 
     Raises:
         UnicodeEncodeError: a text has half of a surrogate pair.
@@ -73,7 +72,7 @@ def with_encoded_texts(outputs: Sequence[ContentBlock]) -> Sequence[ContentBlock
 
 
 def _structure_of(data: bytes) -> bytes | None:
-    """Everything outside of texts; None if that is long, or if there are many texts or quotes in texts."""
+    """The JSON outside of texts; None if it is long, or if there are many texts or quotes in texts."""
     parts: list[bytes] = []
     start = length = 0
     in_text = False

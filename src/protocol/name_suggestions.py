@@ -6,15 +6,15 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 MAX_WORD_CHARS: Final = 100
-"""Only this many characters of a word are compared: callers may send megabytes, and comparing takes time."""
+"""Only this many characters of a word are compared, because callers may send megabytes."""
 
 
 MAX_COMPARED: Final = 200
-"""If there are more names, only those that share most parts with the word are compared: a vendor lists thousands."""
+"""Of more names, only those that share the most parts with the word are compared. A vendor may list thousands."""
 _PART_CHARS: Final = 3
 
 MODEL_LIST_HINT: Final = "`listmodels` lists the models."
-"""Where a caller of a tool finds the names of models; OpenAI's API has a path in its place."""
+"""Where callers of tools find the names of models. OpenAI's API replaces it with a path."""
 
 
 def close_names(word: str, known: Iterable[str], n: int = 3) -> list[str]:

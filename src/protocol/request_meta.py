@@ -1,4 +1,4 @@
-"""The ``_meta`` of a client's request, as far as it is passed on to the MCP server that answers the request. Pure."""
+"""The part of the ``_meta`` of a client's request that is passed on to the MCP server that answers. Pure."""
 
 from collections.abc import Mapping
 from contextvars import ContextVar
@@ -11,19 +11,19 @@ _OF_THE_HOP: Final = frozenset({"progressToken", TRACEPARENT})
 (``current_traceparent``).
 """
 _RESERVED: Final = frozenset({"modelcontextprotocol", "mcp"})
-"""Labels of prefixes that MCP reserves: such keys are about this connection, its revision and its client."""
+"""Labels of prefixes that MCP reserves for keys about this connection, its revision and its client."""
 _OWN_PREFIX: Final = "toold"
 _RESERVED_LABELS: Final = 2
-"""Only the first labels of a prefix are reserved (in 2025-11-25 the second, in earlier revisions also the first)."""
+"""Only the first labels of a prefix are reserved: the second in 2025-11-25, in earlier revisions also the first."""
 _WITHOUT_MEANING: Final = frozenset({"tracestate", "baggage"})
-"""Keys that change no answer: they are about traces."""
+"""Keys about traces, which do not change an answer."""
 
 current_request_meta: ContextVar[Mapping[str, Any] | None] = ContextVar("request_meta", default=None)
-"""The ``_meta`` that the running call passes on; None if it has none, or was not made by the client itself."""
+"""The ``_meta`` that the running call passes on; None if it has none, or is a child call."""
 
 
 def passed_meta(meta: object) -> dict[str, Any] | None:
-    """Returns the keys of a request's ``_meta`` that another server gets; None if there are none."""
+    """Returns the part of a request's ``_meta`` that another server gets; None if it is empty."""
     if not isinstance(meta, Mapping):
         return None
     return {key: value for key, value in meta.items() if isinstance(key, str) and _is_passed(key)} or None

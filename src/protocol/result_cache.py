@@ -10,11 +10,11 @@ class ResultHolder(Protocol):
     """The record of an ended call. Only the cache sets ``result`` and ``size``."""
 
     since: float
-    """When the call ended."""
+    """The time at which the call ended."""
     result: ToolResult | None
-    """The result while it is cached; None: there is none."""
+    """The cached result; None if there is none."""
     size: int
-    """The size of the result as sent."""
+    """The size of the sent result, in bytes."""
 
 
 class CacheTotal:
@@ -27,11 +27,10 @@ class CacheTotal:
 
 
 class ResultCache:
-    """One principal's results, the oldest first. Expired results are evicted, and the oldest ones beyond the size
-    limit.
+    """One principal's results, oldest first. Expired results are evicted, and the oldest results beyond the size limit.
 
-    ``max_bytes`` bounds the total size of the results as sent; ``ttl_s`` is in seconds of the clock that ``now`` and
-    ``since`` come from.
+    ``max_bytes`` bounds the total size of the sent results. ``ttl_s`` is in seconds of the clock of ``now`` and
+    ``since``.
     """
 
     __slots__ = ("_bytes", "_holders", "_max_bytes", "_total", "_ttl_s")
@@ -54,7 +53,7 @@ class ResultCache:
         return self._bytes
 
     def put(self, holder: ResultHolder, result: ToolResult, size: int) -> None:
-        """Caches the result of a call, which has none so far, unless it exceeds the whole cache."""
+        """Caches the result of a call, unless it exceeds the whole cache. The call must not have a cached result."""
         if size > self._max_bytes:
             return
         holder.result, holder.size = result, size

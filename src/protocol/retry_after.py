@@ -9,7 +9,7 @@ _MAX_S: Final = 1e9
 
 
 def retry_after_ms(header: str | None, now: datetime) -> int | None:
-    """Returns the header, a number of seconds or a date, in milliseconds; None for anything else. ``now`` is
+    """Converts the header, a number of seconds or a date, to milliseconds; None for anything else. ``now`` is
     timezone-aware.
     """
     if not header:

@@ -1,8 +1,8 @@
-"""The calls of one session: which are running, which are done, and what a repeated request id means.
+"""The calls of one session, running and done. Decides what a repeated request id means.
 
 A state machine without I/O; callers pass the time. A call goes ``running → done → delivered``. Done calls are
-remembered, so that a repeat gets the same result, even an error, and a different call under the same id is rejected. A
-local call (read-only and closed-world) is dropped once its result is gone: it may safely run again. Any other call is
+remembered, so that a repeat gets the same result or error, and a different call under the same id is rejected. A local
+call (read-only and closed-world) is dropped once its result is gone: it may safely run again. Any other call is
 journalled, even if it ended before it started, and is remembered as expired. The oldest calls of a long session are
 only in the journal. ``session_registry`` tracks which connection holds the session.
 """
@@ -19,13 +19,13 @@ from .result_cache import ResultCache
 from .tool_call import CallStatus, ToolCall, ToolResult
 
 REMEMBERED_IDS: Final = 4096
-"""The maximum number of done calls that a session keeps in memory. The journal remembers journalled ids for longer."""
+"""The maximum number of done calls that a session keeps in memory. The journal keeps their ids longer."""
 _SMALL_BYTES: Final = 2048
-"""Once a call is done, larger arguments are replaced by a digest."""
+"""Larger arguments are replaced by a digest once the call is done."""
 
 
 class RequestIdState(Enum):
-    """What ``SessionCalls.register`` returns."""
+    """The answer of ``SessionCalls.register``."""
 
     NEW = "new"
     """The call is new and has to run, once."""
@@ -52,27 +52,27 @@ class PendingResult(msgspec.Struct, frozen=True, gc=False):
     name: str
     journalled: bool
     echo_id: bool
-    """Whether its answer also has the id under the older field name."""
+    """Whether the answer also has the id under the older field name."""
     since: float
     """When the call ended."""
     result: ToolResult
 
 
 class _Call(msgspec.Struct, eq=False, gc=False):
-    """The part of a call that identifies repeats and says whether the call may safely run again; and its result, once
-    it is done. A ``ResultHolder``.
+    """The part of a call that identifies repeats and says whether the call may safely run again. Once the call is done,
+    its result too. A ``ResultHolder``.
     """
 
     name: str
     arguments: dict[str, Any] | bytes
-    """The arguments as received, or their digest if they are long, or if the call is done and they are not small."""
+    """The arguments as received; their digest if they are long, or if the call is done and they are not small."""
     echo_id: bool
     since: float = 0.0
     """When the call ended; 0 while it runs."""
     journalled: bool = False
     interrupted: bool = False
     started: bool = True
-    """Whether its tool had started."""
+    """Whether the tool had started."""
     result: ToolResult | None = None
     size: int = 0
 
@@ -96,16 +96,16 @@ class SessionCalls:
         """``repeatable``: whether the client can repeat a request id."""
         self._repeatable = repeatable
         self.max_accepted = max_accepted
-        """The limit when the session was opened; the setting may have changed since."""
+        """The limit when the session was opened. The setting may have changed since then."""
         self.incomplete = False
-        """Whether the journal may have calls that are not here: the oldest ones of a long session."""
+        """Whether the journal may have calls that are not in memory: the oldest calls of a long session."""
         # The results. The cache belongs to the principal, so other sessions may share it.
         self._cache = cache
         # Accepted calls without an answer.
         self._running: dict[str, _Call] = {}
         # Answered calls, oldest first.
         self._done: OrderedDict[str, _Call] = OrderedDict()
-        # The number of answers that are not sent yet: they count, so that a slow reader cannot start more calls.
+        # The number of unsent answers. They count as accepted calls, so that a slow reader cannot start more calls.
         self._sending = 0
         self._ended = False
 
@@ -174,7 +174,7 @@ class SessionCalls:
         del self._running[key]
 
     def delivered(self) -> None:
-        """Records that an answer of ``finish`` or ``finish_in_journal`` was sent, or has no receiver."""
+        """Records that an answer of ``finish`` or ``finish_in_journal`` was sent or has no receiver."""
         self._sending -= 1
 
     def restore(
@@ -191,15 +191,15 @@ class SessionCalls:
         interrupted: bool,
         started: bool = True,
     ) -> None:
-        """Adds a done call from the journal. Restore calls in the order in which they ended; ``since`` is when this one
-        ended.
+        """Adds a done call from the journal. Restore calls in the order in which they ended. ``since`` is the time at
+        which this call ended.
         """
         if (known := self._done.get(key)) is not None:
             self._cache.drop(known)
         self._remember(key, _Call(name, arguments_hash, echo_id, since, journalled, interrupted, started), result, size)
 
     def withdraw(self, key: str) -> None:
-        """Removes a new call that will not run after all."""
+        """Removes a new call that will not run."""
         self._running.pop(key, None)
 
     def result(self, key: str, now: float) -> ToolResult | None:
@@ -212,7 +212,7 @@ class SessionCalls:
         return self._done[key].started
 
     def result_bytes(self, key: str) -> int:
-        """Returns the size of a done call's retained result as it was sent; 0 if there is none."""
+        """Returns the size of a done call's retained result, as sent; 0 if there is none."""
         call = self._done.get(key)
         return 0 if call is None else call.size
 

@@ -1,7 +1,8 @@
-"""The registry of sessions: which connection holds each one, and which are idle. Pure: callers pass the time.
+"""The registry of sessions: which connection holds each session, and which sessions are idle. Pure: callers pass the
+time.
 
-One connection at a time holds a session; it is the *holder*. A session with a resume key outlives its connections: the
-key finds it again, for its principal only.
+One connection at a time, the *holder*, holds a session. A session with a resume key outlives its connections: the key
+finds it again, for its principal only.
 """
 
 import hashlib
@@ -15,7 +16,9 @@ H = TypeVar("H")
 
 
 def hash_key(resume_key: str) -> bytes:
-    """Returns the stored hash of a resume key. Keys are 256 random bits, so one round of a plain hash is enough."""
+    """Returns the hash of a resume key for storage. Keys have 256 random bits, so one round of a plain hash is
+    enough.
+    """
     return hashlib.sha256(resume_key.encode(errors="surrogatepass")).digest()
 
 
@@ -30,10 +33,10 @@ class SessionState(Generic[H]):
     """The hash of the resume key; None: the session ends with its connection."""
     holder: H | None = None
     detached_at: float | None = None
-    """When the last holder detached; None while the session is held."""
+    """The time at which the last holder detached; None while the session is held."""
     connection_number: int = 0
-    """The highest number of a connection that resumed it. In memory only: the session of a process that ended, or one
-    that left memory, has no holder that a late connection could supersede.
+    """The highest number of a connection that resumed the session. In memory only: a session that was not in memory has
+    no holder that a late connection could supersede.
     """
 
     @property

@@ -1,4 +1,4 @@
-"""Text from elsewhere, made safe for logs, tables and terminals. Pure."""
+"""Makes untrusted text safe for logs, tables and terminals. Pure."""
 
 
 def terminal_safe(text: str, *, keep: str = "") -> str:
@@ -12,7 +12,7 @@ def terminal_safe(text: str, *, keep: str = "") -> str:
 def one_line(text: str, max_chars: int) -> str:
     """Returns the text on one line, terminal-safe, with an ellipsis if it is longer than ``max_chars``."""
     if len(text) <= max_chars and text.isprintable() and " " not in text:
-        return text  # most names
+        return text  # the usual case
     head = text[: 4 * max_chars]
     line = " ".join(terminal_safe(head).split())
     return line if len(line) <= max_chars and len(head) == len(text) else line[: max_chars - 1] + "…"

@@ -1,4 +1,4 @@
-"""Decodes and encodes very long JSON strings in pieces, for a thread. Pure.
+"""Decodes and encodes very long JSON strings in pieces, for use in a thread. Pure.
 
 The decoder and the encoder hold Python's global lock until they return, up to 5 ms per MiB of escapes. Between the
 pieces of a string, other threads run.
@@ -15,12 +15,12 @@ PIECE_BYTES: Final = 1024 * 1024
 
 _LOW_SURROGATE: Final = re.compile(rb"\\u[dD][c-fC-F]")
 _ESCAPE_BYTES: Final = 6
-"""The length of the longest escape, as in ``\\u00fc``."""
+"""The length of the longest escape, such as ``\\u00fc``."""
 _encode: Final = msgspec.json.Encoder().encode
 
 
 def decode_text(text: bytes, decode: Callable[[bytes], str]) -> str:
-    """Decodes a JSON string, with its quotes, by a decoder of JSON.
+    """Decodes a JSON string, with its quotes, using ``decode``, a decoder of JSON.
 
     Raises:
         Exception: as raised by ``decode``.
@@ -49,9 +49,10 @@ def encode_text(text: str) -> msgspec.Raw:
 
 
 def _is_json_of(quoted: str, text: str) -> bool:
-    """Whether a text in quotes is its JSON: in ASCII, without quotes, backslashes and control characters.
+    """Whether ``quoted``, the text in quotes, is its JSON: the text is ASCII without quotes, backslashes and control
+    characters.
 
-    A parser of JSON finds these in a quarter of the time that an encoder takes: it refuses all but escapes, which make
+    A JSON parser decides this in a quarter of an encoder's time: it refuses such characters, except escapes, which make
     the text shorter.
     """
     if not text.isascii() or "\n" in text:
@@ -69,7 +70,7 @@ def _cut(text: bytes, start: int, end: int) -> int:
     backslash = text.rfind(b"\\", end - _ESCAPE_BYTES + 1, end)
     if backslash >= 0:
         before = text[start:backslash]
-        if (len(before) - len(before.rstrip(b"\\"))) % 2:  # it is the second one of an escape
+        if (len(before) - len(before.rstrip(b"\\"))) % 2:  # the last character belongs to an escape
             backslash -= 1
         end = backslash
     return end - _ESCAPE_BYTES if _LOW_SURROGATE.match(text, end) else end

@@ -9,7 +9,7 @@ from .error_codes import ToolError
 from .json_pieces import LONG_BYTES, decode_in_pieces, finite
 
 # Structs of short-lived calls and of retained results are excluded from cyclic garbage collection (gc=False): their
-# content comes from JSON or goes to JSON, so it cannot refer back to them.
+# content comes from JSON or becomes JSON, so it cannot refer back to them.
 
 RequestId = str | int | float
 """A request id as the client sent it: a string, or a number that is echoed unchanged."""
@@ -30,12 +30,12 @@ class TextContent(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, tag
 
     text: str
     annotations: dict[str, Json] | None = None
-    """MCP's annotations of the block, as its server sent them; the other blocks have them too, and ``meta``."""
+    """MCP's annotations of the block, unchanged. The other blocks also have them, and ``meta``."""
     meta: dict[str, Json] | None = msgspec.field(default=None, name="_meta")
 
 
 def continuation_line(continuation_id: str) -> str:
-    """The last text of a conversational answer in prose."""
+    """The last line of a conversational answer in prose."""
     return f"continuation_id: {continuation_id}"
 
 
@@ -102,14 +102,14 @@ def plain_text(block: ContentBlock) -> str | None:
 
 
 class Usage(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """Tokens of one or more completions, as counted by the vendor; if it did not count them, as estimated."""
+    """Tokens of one or more completions, as counted by the vendor, or estimated if it did not count them."""
 
     input_tokens: int
     output_tokens: int
     reasoning_tokens: int = 0
     """Part of ``output_tokens``."""
     cached_tokens: int = 0
-    """The part of ``input_tokens`` that is billed at the lower price."""
+    """The part of ``input_tokens`` that is billed at the lower price for cached input."""
     estimated: bool = False
     """Whether any of the counts is estimated: the vendor counted nothing, or the completion was interrupted."""
 
@@ -124,7 +124,7 @@ class Usage(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class Cost(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """The cost of the tokens: as the vendor states it, else at the model catalog's list price."""
+    """The cost of the tokens: the vendor's statement, or the list price of the model catalog."""
 
     amount: float
     currency: str
@@ -144,7 +144,7 @@ class ModelUsage(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """None if the model's price is unknown."""
 
     def __add__(self, other: "ModelUsage") -> "ModelUsage":
-        """Returns the sum; both are of the same model, and so of the same currency."""
+        """Returns the sum. Both usages are of the same model, so they have the same currency."""
         return ModelUsage(
             self.provider,
             self.model,
@@ -161,8 +161,7 @@ def _sum(cost: Cost | None, other: Cost | None) -> Cost | None:
 
 
 class Timings(msgspec.Struct, frozen=True, gc=False):
-    """Where a call's time went, in milliseconds: waiting for permits, in the tool, and the part of the latter in
-    providers."""
+    """A call's times, in milliseconds: waiting for permits, running the tool, and the part of that in providers."""
 
     queue_ms: float = 0.0
     tool_ms: float = 0.0
@@ -170,16 +169,16 @@ class Timings(msgspec.Struct, frozen=True, gc=False):
 
 
 class PartsOutcome(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """How the parts of a call ended, such as a pipeline's steps or a batch's items, if its answer reports on parts."""
+    """How the parts of a call ended, such as a pipeline's steps or a batch's items."""
 
     outcome: Literal["succeeded", "failed", "unknown"]
-    """``unknown``: at least one part may have had an effect, and did not succeed."""
+    """``unknown``: at least one part did not succeed, but may have had an effect."""
     reason: str = ""
     """Why not all succeeded, in one sentence."""
 
 
 class ApiResponse(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """What a REST API sent in addition to its answer's content."""
+    """The parts of a REST API's response other than its content."""
 
     status: int
     headers: dict[str, str] = {}
@@ -200,24 +199,24 @@ class Metadata(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     simulated: bool | None = None
     """True if the simulator answered."""
     model_choice_reason: str | None = None
-    """Why the daemon chose ``model``, if the caller did not choose it."""
+    """Why the daemon chose ``model``; None if the caller chose it."""
     provider_calls: int = 0
     """Requests sent to vendors: completions, uploads, searches; failed ones included."""
     usage_by_model: tuple[ModelUsage, ...] = ()
     """The usage per model if the call used several; ``usage`` and ``cost`` are the sums."""
     argument_notices: tuple[str, ...] = ()
-    """What was changed in the arguments because the caller used a form of an earlier server, one sentence each."""
+    """Changes to arguments in the form of an earlier server, one sentence each."""
     shaping: dict[str, Json] | None = None
     """How the result was shaped (docs/shaping.md, the report)."""
     parts: PartsOutcome | None = None
-    """How the call's parts ended, if its answer reports on parts; outer calls read it (docs/composition.md)."""
+    """How the call's parts ended, if its answer reports on parts. Outer calls read this (docs/composition.md)."""
     response: ApiResponse | None = None
-    """What the REST API sent in addition to the content, if one answered."""
+    """The rest of a REST API's response, if one answered."""
     spilled: bool | None = None
     """True if the answer was too large to send: it is in a file, and ``structured`` has its handle."""
     replayed: bool | None = None
     cache_age_s: float | None = None
-    """If the answer is a result from the cache: how old the result is, in seconds."""
+    """The age in seconds of a result from the cache; None for other results."""
 
 
 class Annotations(msgspec.Struct, frozen=True, rename="camel"):
@@ -239,8 +238,9 @@ class ToolInfo(msgspec.Struct, frozen=True, rename="camel"):
     output_schema: dict[str, Any] | msgspec.UnsetType = msgspec.UNSET
     """The schema of ``structured``, if the tool declares one."""
     mcp: dict[str, Any] | msgspec.UnsetType = msgspec.UNSET
-    """If the tool comes from an MCP server: the fields that its listing there has besides the above, or has otherwise.
-    ``title``, ``icons``, ``annotations``, ``_meta``; a field that is null there is absent."""
+    """For a tool of an MCP server: the fields of the server's listing that are missing above or differ: ``title``,
+    ``icons``, ``annotations``, ``_meta``. Fields that are null there are absent.
+    """
 
 
 class ClientInfo(msgspec.Struct, frozen=True):
@@ -253,11 +253,11 @@ class ClientInfo(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """The maker of a call. Results, budgets and files belong to one principal; its name identifies it."""
+    """The party that makes a call, identified by its name. Results, budgets and files belong to one principal."""
 
     name: str
     operator: bool = field(default=False, compare=False)
-    """Whether its token may see what belongs to other principals (decision 51)."""
+    """Whether the token may see what belongs to other principals (decision 51)."""
 
 
 LOCAL: Final = Principal("local", operator=True)
@@ -265,7 +265,7 @@ LOCAL: Final = Principal("local", operator=True)
 
 
 def stored_principal(name: str) -> Principal:
-    """Returns the principal of a stored or detached call, without the operator's right: the token may be gone."""
+    """Returns the principal of a stored or detached call, without the operator right: its token may be revoked."""
     return LOCAL if name == LOCAL.name else Principal(name)
 
 
@@ -281,14 +281,15 @@ class ToolCall(msgspec.Struct, frozen=True, gc=False):
     frame_bytes: int = 0
     """The size of the frame with the call; 0 if there was no frame."""
     on_disconnect: Literal["keep", "cancel"] | None = None
-    """What happens when the connection ends. None: read-only calls are cancelled and others continue; in sessions that
-    can be resumed, all continue."""
+    """What happens to the call when the connection ends. None: in sessions that can be resumed, all calls continue; in
+    other sessions, read-only calls are cancelled.
+    """
     echo_id: bool = False
-    """Whether the client sent the id as ``id``, so that its answers have it under both names."""
+    """Whether the client sent the id as ``id``. The answers then have it under both names."""
     arguments_hash: bytes | None = None
     """The digest of long arguments, computed outside of the event loop."""
     traceparent: str | None = None
-    """The caller's span (``trace_context``), valid."""
+    """The caller's valid span (``trace_context``)."""
     answers: tuple[str, ...] = ()
     """The kinds of questions that the caller answers (``questions.client_question``)."""
     meta: dict[str, Any] | None = None
@@ -296,7 +297,7 @@ class ToolCall(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def identity(self) -> dict[str, Any] | bytes:
-        """The arguments, or their digest: repeats of a call have equal ones."""
+        """The arguments or their digest, which are equal for repeats of a call."""
         return self.arguments if self.arguments_hash is None else self.arguments_hash
 
 
@@ -305,8 +306,9 @@ class ToolResult(msgspec.Struct, frozen=True, gc=False):
 
     metadata: Metadata
     outputs: tuple[ContentBlock, ...] = ()
-    """The first block is text, unless the tool comes from an MCP server: then they are the server's, in its order, also
-    if the call failed there."""
+    """The first block is text. For a tool of an MCP server, the blocks are the server's, in its order, even if the call
+    failed there.
+    """
     structured: Json | msgspec.UnsetType = msgspec.UNSET
     error: ToolError | None = None
     meta: dict[str, Json] | msgspec.UnsetType = msgspec.UNSET
@@ -330,8 +332,8 @@ class ToolResult(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def value(self) -> Json:
-        """The value that pipelines, programs and files use: the structured data if there is any, otherwise the text;
-        if there are images, audio, links or binary resources, all blocks under ``content``.
+        """The value that pipelines, programs and files use: the structured data if there is any, otherwise the text. If
+        there are images, audio, links or binary resources, all blocks under ``content``.
         """
         if self.structured is not msgspec.UNSET:
             return self.structured
@@ -346,10 +348,10 @@ _decode_result: Final = msgspec.json.Decoder(ToolResult, float_hook=finite).deco
 
 
 def decode_result(stored: bytes) -> ToolResult:
-    """The bytes of ``encode_result`` → the result. Call it in a thread if they are more than ``LONG_BYTES``.
+    """Decodes the bytes of ``encode_result``. Call it in a thread for more than ``LONG_BYTES``.
 
     Raises:
-        msgspec.DecodeError: they are not those of a result.
+        msgspec.DecodeError: the bytes are not a result.
     """
     if len(stored) <= LONG_BYTES:
         return _decode_result(stored)
@@ -381,13 +383,13 @@ class ToolCallPiece(msgspec.Struct, frozen=True, gc=False):
     arguments: str = ""
     """The next part of the JSON text."""
     extra_content: dict[str, Json] | None = None
-    """What the vendor wants back with the call."""
+    """Data that the vendor expects back with the call."""
 
 
 AnswerPiece = ReasoningPiece | ToolCallPiece
 """A piece of an answer other than its text."""
 
 FAILOVER_REASON: Final = "fallback after "
-"""The beginning of ``Metadata.model_choice_reason`` if a model answered in place of one that failed."""
+"""The beginning of ``Metadata.model_choice_reason`` if another model had failed before."""
 
 CallStatus = Literal["running", "done", "interrupted", "expired", "unknown"]

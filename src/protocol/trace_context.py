@@ -1,4 +1,4 @@
-"""Trace context as W3C defines it: the header ``traceparent``, and the ids of a call's trace and span. Pure.
+"""W3C trace context: the header ``traceparent``, and the ids of a call's trace and span. Pure.
 
 https://www.w3.org/TR/trace-context/ (level 1). Only ``traceparent`` is passed on; ``tracestate`` may be dropped.
 """
@@ -9,11 +9,11 @@ from contextvars import ContextVar
 from typing import Final, NamedTuple
 
 TRACEPARENT: Final = "traceparent"
-"""The name of the header, of the key in MCP's ``_meta`` and of the field of ``call_tool``."""
+"""The name of the header, of the key in MCP's ``_meta``, and of the field of ``call_tool``."""
 
 _FORMAT: Final = re.compile(r"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?", re.DOTALL)
 _MAX_CHARS: Final = 512
-"""Later versions may be longer than the 55 characters of version 00; a longer value than this is not read."""
+"""Longer values are ignored. Version 00 has 55 characters; later versions may have more."""
 _SAMPLED: Final = 1
 _RESTART: Final = re.compile(r"~[0-9a-f]+")
 """The suffix of ids of child calls that were made after a restart or a pause (``ChildScope.id_suffix``)."""
@@ -25,20 +25,20 @@ callers_traceparent: ContextVar[str | None] = ContextVar("callers_traceparent", 
 
 
 class TraceParent(NamedTuple):
-    """A span, as its children name it."""
+    """The reference to a span that its children carry."""
 
     trace_id: bytes
     span_id: bytes
     sampled: bool
-    """Whether the trace is recorded; its first caller decides that for all."""
+    """Whether the trace is recorded. The first caller of a trace decides this for all."""
 
     def __str__(self) -> str:
         return f"00-{self.trace_id.hex()}-{self.span_id.hex()}-{'01' if self.sampled else '00'}"
 
 
 def parse_traceparent(value: object) -> TraceParent | None:
-    """Returns the span that a ``traceparent`` names; None if it is not valid, as the specification demands. Values of a
-    later version than 00 are read as far as version 00 defines them.
+    """Returns the span that a ``traceparent`` names; None if it is not valid, as the specification demands. Of a later
+    version than 00, the fields of version 00 are read.
     """
     if not isinstance(value, str) or len(value) > _MAX_CHARS:
         return None
@@ -65,8 +65,8 @@ def trace_id_of(root_call_id: str) -> bytes:
 def span_id_of(call_id: str, *, orchestration: bool) -> bytes:
     """Returns the id of a call's span.
 
-    An orchestration call that resumes after a restart or a pause continues its span, so that its earlier children still
-    have their parent; any other call that runs again has a new span.
+    An orchestration call that resumes after a restart or a pause continues its span, so that its earlier children keep
+    their parent. Any other call that runs again has a new span.
     """
     name = _RESTART.sub("", call_id) if orchestration else call_id
     return hashlib.sha256(name.encode()).digest()[:8]

@@ -1,4 +1,4 @@
-"""Credentials of users: the names of their services and fields, and where a user gives one. Pure."""
+"""Credentials of users: the names of services and fields, and where a user gives a credential. Pure."""
 
 import re
 from typing import Final
@@ -8,12 +8,15 @@ import msgspec
 from .error_codes import PermissionDeniedError
 
 SERVICE_NAME: Final = re.compile(r"[a-z0-9](?:[a-z0-9_]|-(?=[a-z0-9_])){0,62}")
-"""The names of services, such as ``jira``: parts of URLs, and of names of secrets, where ``--`` ends the user."""
+"""The format of service names, such as ``jira``. They are parts of URLs, and of names of secrets, where ``--`` ends the
+user id.
+"""
 FIELD_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
-"""The names of a credential's fields, such as ``api_key``."""
+"""The format of field names, such as ``api_key``."""
 USER_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.@+|=-]{0,127}")
-"""The ids of users for whom a gateway acts. Without commas and spaces, so that no repeated header is an id, and without
-colons, which only names of principals have."""
+"""The format of the ids of users for whom a gateway acts. Commas and spaces are excluded, so that a repeated header is
+never an id; colons are excluded because only names of principals have them.
+"""
 USER_HEADER: Final = "x-user-id"
 """The header with the id of the user for whom a gateway acts."""
 
@@ -29,7 +32,7 @@ class CredentialField(msgspec.Struct, frozen=True):
 
 
 def where_to_give(wanted: CredentialField, page: str | None) -> str:
-    """How a user gives a credential, as a sentence. ``page``: the operator's page for that."""
+    """A sentence that says how a user gives a credential. ``page`` is the operator's page for that."""
     command = f"`toold credentials set {wanted.service} {wanted.field}`"
     if page is not None:
         return f"Give it at {page}, or with {command}."
@@ -47,5 +50,5 @@ class MissingCredentialError(PermissionDeniedError):
 
 
 def missing_credential(wanted: CredentialField, page: str | None) -> str:
-    """What a user reads whose credential is missing."""
+    """The message for a user whose credential is missing."""
     return f"This needs your credential for {wanted}, which is not stored. {where_to_give(wanted, page)}"

@@ -26,7 +26,7 @@ def test_the_requests_of_a_child_carry_its_name() -> None:
     ("requests", "problem"),
     [
         ((), "1 to 100"),
-        ((APPROVAL,) * 2, "one id"),
+        ((APPROVAL,) * 2, "share an id"),
         ((InputRequest("a b", "question"),), "'a b' does not match"),
         (tuple(InputRequest(str(number), "question") for number in range(MAX_REQUESTS + 1)), "not 101"),
         ((InputRequest("q", "question", text="x" * MAX_REQUESTS_BYTES),), "bytes, more than"),

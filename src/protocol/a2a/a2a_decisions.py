@@ -1,4 +1,4 @@
-"""The decisions in a message to a task that waits for a person. Pure."""
+"""Reads a person's decisions from a message to a task that waits for them. Pure."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -8,16 +8,17 @@ from .a2a_error import A2AError, invalid_field
 from .a2a_request import A2AMessage
 
 _WORDS: Final = {"approve": "approve", "yes": "approve", "reject": "reject", "no": "reject"}
-"""The texts that decide on a request for approval. No other text does, so a remark never approves a call."""
+"""The texts that decide on a request for approval. Other texts decide nothing, so a remark never approves a call."""
 _KINDS: Final = '"approve" | "reject" | "answer" | "provided"'
 _FORM: Final = f'{{"decisions": {{"REQUEST_ID": {{"decision": {_KINDS}, "text": …, "arguments": …}}}}}}'
 
 
 def decisions_in(message: A2AMessage, requests: Sequence[InputRequest]) -> list[dict[str, Any]]:
-    """The decisions as arguments of ``agent_decide``: from a data part, or from the text if one request is open.
+    """The decisions as arguments of ``agent_decide``. They are in a data part or, if only one request is open, in the
+    text.
 
     Raises:
-        A2AError: the message has none.
+        A2AError: the message has no decision.
     """
     for data in message.data:
         if isinstance(data, dict) and "decisions" in data:
@@ -25,11 +26,11 @@ def decisions_in(message: A2AMessage, requests: Sequence[InputRequest]) -> list[
     if requests and all(request.kind == "credential" for request in requests):
         return _of_credentials(message.text.strip(), requests)
     if len(requests) != 1:
-        raise _undecided(f"{len(requests)} requests are open, so the decisions must be in a data part", requests)
+        raise _undecided(f"{len(requests)} requests are open, so a data part must have the decisions", requests)
     request, text = requests[0], message.text.strip()
     if request.kind == "question":
         if not text:
-            raise _undecided("the answer to a question is a text part", requests)
+            raise _undecided("answer the question in a text part", requests)
         return [{"id": request.id, "decision": "answer", "text": text}]
     word, _, reason = text.partition(":")
     decision = _WORDS.get(word.strip().lower())
@@ -62,4 +63,4 @@ def _from_data(decisions: object) -> list[dict[str, Any]]:
 
 def _undecided(why: str, requests: Sequence[InputRequest]) -> A2AError:
     shown = ", ".join(request.id for request in requests)
-    return invalid_field("message.parts", f"have no decision: {why}, or by a data part {_FORM}. Open requests: {shown}")
+    return invalid_field("message.parts", f"have no decision: {why}; or send a data part {_FORM}. Requests: {shown}")

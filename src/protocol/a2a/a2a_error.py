@@ -8,10 +8,10 @@ from ..error_codes import CallError, ErrorCode, ToolError
 _ANY: Final = "type.googleapis.com/google.rpc."
 _DOMAIN: Final = "a2a-protocol.org"
 _OWN_DOMAIN: Final = "toold"
-"""The domain of errors for which A2A has no name: their reason is an ``ErrorCode``."""
+"""The domain of errors for which A2A has no name. Their reason is an ``ErrorCode``."""
 
 _MESSAGE_ID: Final = "message.messageId"
-_ID_IN_USE: Final = "belongs to an earlier message with different content; send this one with a new messageId."
+_ID_IN_USE: Final = "belongs to an earlier message with different content; send this message with a new messageId."
 
 
 class A2AErrorKind(NamedTuple):
@@ -49,7 +49,7 @@ _OF_CALLS: Final[Mapping[str, A2AErrorKind]] = {
     ErrorCode.RATE_LIMITED: A2AErrorKind(-32000, 429, "RESOURCE_EXHAUSTED"),
     ErrorCode.SERVICE_UNAVAILABLE: A2AErrorKind(-32000, 503, "UNAVAILABLE"),
 }
-"""The errors of calls that are not internal; -32000 is JSON-RPC's code for errors that the server defines."""
+"""Errors of calls, except internal errors. -32000 is JSON-RPC's code for errors that the server defines."""
 
 
 class A2AError(Exception):
@@ -65,8 +65,8 @@ class A2AError(Exception):
         own_reason: str | None = None,
         retry_after_ms: int | None = None,
     ) -> None:
-        """``fields`` has the problem of each wrong field; ``own_reason`` is the ``ErrorCode`` if A2A has no name for
-        it.
+        """``fields`` maps each wrong field to its problem; ``own_reason`` is the ``ErrorCode`` if A2A does not name the
+        error.
         """
         super().__init__(message)
         self.kind = kind
@@ -93,7 +93,7 @@ class A2AError(Exception):
         return details
 
     def http_body(self) -> dict[str, Any]:
-        """The error as HTTP+JSON has it."""
+        """The body of the error in HTTP+JSON."""
         error = {"code": self.kind.status, "status": self.kind.grpc, "message": self.message, "details": self.details}
         return {"error": error}
 

@@ -1,7 +1,7 @@
-"""A2A's requests of version 1.0: reads the parameters of each method. Pure.
+"""Reads the parameters of each method of A2A 1.0. Pure.
 
-The fields may have the names of JSON (``messageId``) or of the specification's proto file (``message_id``), since
-readers of ProtoJSON take both.
+Fields may have their JSON name (``messageId``) or their name in the specification's proto file (``message_id``),
+because readers of ProtoJSON accept both.
 """
 
 import re
@@ -14,11 +14,11 @@ from .a2a_error import invalid_field
 from .file_reading import MAX_FILES, ReadFile, read_file
 
 MAX_ID_CHARS: Final = 200
-"""The limit of ids that clients choose: of messages, contexts and tasks."""
+"""The maximum length of ids that clients choose: of messages, contexts and tasks."""
 
 MAX_PARTS: Final = 1000
-"""The most parts of a message. Each is read, stored and written separately: 49,000 parts blocked the event loop for
-0.37 s (decision 54).
+"""The maximum number of parts of a message. Each part is read, stored and written separately; 49,000 parts blocked the
+event loop for 0.37 s (decision 54).
 """
 
 _CAPITAL: Final = re.compile(r"[A-Z]")
@@ -53,7 +53,7 @@ class SendRequest(NamedTuple):
     return_immediately: bool
     history_length: int | None
     push: Mapping[str, Any] | None = None
-    """Where its client wants to be notified."""
+    """Where the client wants to be notified."""
 
 
 class TaskRequest(NamedTuple):
@@ -67,7 +67,7 @@ def read_send(params: Mapping[str, Any]) -> SendRequest:
     """Reads the parameters of ``SendMessage``. Call it in a thread if the request is long.
 
     Raises:
-        A2AError: they are invalid, or a part has an unknown kind.
+        A2AError: a parameter is invalid, or a part has an unknown kind.
     """
     message = _object(params, "message", "message", required=True)
     configuration = _object(params, "configuration", "configuration")
@@ -83,7 +83,7 @@ def read_task(params: Mapping[str, Any]) -> TaskRequest:
     """Reads the parameters of ``GetTask``, ``CancelTask`` and ``SubscribeToTask``.
 
     Raises:
-        A2AError: they are invalid.
+        A2AError: a parameter is invalid.
     """
     task_id = field_of(params, "id")
     if not isinstance(task_id, str) or not task_id:
@@ -101,7 +101,7 @@ def history_length(values: Mapping[str, Any], path: str) -> int | None:
     """The field ``historyLength``.
 
     Raises:
-        A2AError: it is not an integer from 0.
+        A2AError: the field is not an integer from 0.
     """
     length = field_of(values, "historyLength")
     if length is not None and (not isinstance(length, int) or isinstance(length, bool) or length < 0):
@@ -112,7 +112,7 @@ def history_length(values: Mapping[str, Any], path: str) -> int | None:
 def _message(message: Mapping[str, Any]) -> A2AMessage:
     message_id = _id(message, "messageId")
     if message_id is None:
-        raise invalid_field("message.messageId", "is required: an id that no other message of yours has")
+        raise invalid_field("message.messageId", "is required; use an id that no other message of yours has")
     role = field_of(message, "role")
     if role not in _ROLES:
         raise invalid_field("message.role", "must be ROLE_USER: agents get messages from users")

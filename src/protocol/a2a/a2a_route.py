@@ -19,15 +19,15 @@ RouteKind = Literal["catalogue", "rpc", "card", "rest", "result"]
 
 
 class A2ARoute(NamedTuple):
-    """What a path addresses."""
+    """The target of a path."""
 
     kind: RouteKind
     method: str
-    """The HTTP method that it takes; ``*``: any."""
+    """The HTTP method that the path accepts; ``*``: any."""
     agent: str | None = None
-    """None: the default agent."""
+    """The agent's name; None: the default agent."""
     version: A2AVersion | None = None
-    """The version of a card, or of all requests to this path; None: the one that the request names."""
+    """The version of a card, or of all requests to this path; None: the request names its version."""
     operation: str = ""
     """For HTTP+JSON: the equivalent method of JSON-RPC."""
     task_id: str | None = None
@@ -38,12 +38,12 @@ class A2ARoute(NamedTuple):
 
 
 def is_a2a_path(path: str) -> bool:
-    """Whether a path of the HTTP port belongs to A2A; ``/`` does for POST only."""
+    """Whether a path of the HTTP port belongs to A2A. ``/`` belongs to A2A for POST only."""
     return path == AGENTS_PATH or path.startswith(f"{AGENTS_PATH}/") or path in {CARD_PATH, OLD_CARD_PATH, JWKS_PATH}
 
 
 def route_of(path: str, method: str) -> A2ARoute | None:
-    """What a request with this HTTP method to a path addresses; None if nothing."""
+    """The target of a request with this HTTP method and path; None if there is none."""
     if path.rstrip("/") == AGENTS_PATH:
         return A2ARoute("catalogue", "GET")
     if path in {"/", CARD_PATH, OLD_CARD_PATH}:

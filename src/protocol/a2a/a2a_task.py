@@ -42,7 +42,7 @@ def state_of_result(error: ToolError | None) -> str:
 
 
 def state_of_requests(requests: Sequence[InputRequest]) -> str:
-    """The state of a task that waits for a person; there is a separate state if the person has to give a credential."""
+    """The state of a task that waits for a person. Waiting for a credential is a separate state."""
     return AUTH_REQUIRED if any(request.kind == "credential" for request in requests) else INPUT_REQUIRED
 
 
@@ -68,7 +68,7 @@ def input_message(requests: Sequence[InputRequest], context_id: str, task_id: st
 
 def artifact_of(result: ToolResult, named: Sequence[dict[str, Any]] = ()) -> dict[str, Any]:
     """The artifact with an agent's answer: data if it is structured, otherwise text; then its files, and the parts of
-    the retained results that it names.
+    the retained results that the answer names.
     """
     structured = result.structured if isinstance(result.structured, dict) else {}
     answer = structured.get("answer", msgspec.UNSET)
@@ -94,7 +94,7 @@ def answer_message(context_id: str, task_id: str, artifact: msgspec.Raw) -> dict
 
 
 def artifact_update(task_id: str, context_id: str, artifact: msgspec.Raw) -> dict[str, Any]:
-    """The event of a whole artifact, encoded, which replaces the pieces that were sent before."""
+    """The event of a whole, encoded artifact. It replaces the pieces that were sent before."""
     update = {"taskId": task_id, "contextId": context_id, "artifact": artifact, "append": False, "lastChunk": True}
     return {"artifactUpdate": update}
 
@@ -138,12 +138,12 @@ def task_of(
 
 
 def last_messages(history: Sequence[Any], length: int | None) -> Sequence[Any]:
-    """The newest messages, at most the requested number; all of them if that is None."""
+    """The newest messages, at most ``length``; all messages if ``length`` is None."""
     return history if length is None else history[max(0, len(history) - length) :]
 
 
 def timestamp_of(at: float) -> str:
-    """A Unix time as A2A writes it."""
+    """A Unix time in A2A's format."""
     return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 

@@ -1,4 +1,4 @@
-"""The versions of A2A: how a request names one, and the objects of 0.3 made from those of 1.0 and back. Pure.
+"""The versions of A2A: reads the version of a request, and converts objects between 0.3 and 1.0. Pure.
 
 Requests are converted on arrival, and answers before they are sent; the code in between uses the objects of 1.0.
 """
@@ -27,18 +27,18 @@ _OPERATIONS: Final[Mapping[str, str]] = {
     "tasks/pushNotificationConfig/list": "ListTaskPushNotificationConfigs",
     "tasks/pushNotificationConfig/delete": "DeleteTaskPushNotificationConfig",
 }
-"""The methods of 0.3, and those of 1.0 that do the same."""
+"""The methods of 0.3 and their equivalents in 1.0."""
 _NEW_OPERATIONS: Final = frozenset({*_OPERATIONS.values(), "ListTasks"})
 _STATE: Final = "TASK_STATE_"
 _ROLE: Final = "ROLE_"
 
 
 def version_of(requested: str) -> A2AVersion:
-    """The version that a request names in its header or query. Without a name, it is 0.3, as the specification
-    requires. Patch numbers do not matter.
+    """The version that a request names in its header or query; 0.3 if it names none, as the specification requires.
+    Patch numbers are ignored.
 
     Raises:
-        A2AError: it is not supported.
+        A2AError: the version is not supported.
     """
     wanted = ".".join(requested.strip().split(".")[:2])
     if not wanted:
@@ -66,7 +66,7 @@ def send_params_of_0_3(params: Mapping[str, Any]) -> dict[str, Any]:
     """The parameters of ``message/send`` as those of ``SendMessage``.
 
     Raises:
-        A2AError: a part is not one of 0.3.
+        A2AError: a part is not valid in 0.3.
     """
     message = params.get("message")
     if not isinstance(message, dict):
@@ -80,7 +80,7 @@ def send_params_of_0_3(params: Mapping[str, Any]) -> dict[str, Any]:
         "message": {
             **{name: value for name, value in message.items() if name != "kind"},
             "role": f"{_ROLE}{role.upper()}" if isinstance(role, str) else role,
-            # A list of more parts is refused later because of its length.
+            # Longer lists are refused later.
             "parts": [_part_of_0_3(part, number) for number, part in enumerate(parts)]
             if isinstance(parts, list) and len(parts) <= MAX_PARTS
             else parts,
@@ -131,7 +131,7 @@ def to_0_3(answer: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def task_to_0_3(task: Mapping[str, Any]) -> dict[str, Any]:
-    """A task as 0.3 has it. Its artifacts and messages may be encoded."""
+    """Converts a task to 0.3. Its artifacts and messages may be encoded."""
     changed: dict[str, Any] = {"kind": "task", "status": _status_to_0_3(task["status"])}
     if "artifacts" in task:
         changed["artifacts"] = [_artifact_to_0_3(_decoded(artifact)) for artifact in task["artifacts"]]
@@ -141,7 +141,7 @@ def task_to_0_3(task: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def message_to_0_3(message: Mapping[str, Any]) -> dict[str, Any]:
-    """A message as 0.3 has it. Its parts may be encoded."""
+    """Converts a message to 0.3. Its parts may be encoded."""
     role = str(message["role"]).removeprefix(_ROLE).lower()
     return {**message, "kind": "message", "role": role, "parts": _parts_to_0_3(_decoded(message["parts"]))}
 

@@ -1,4 +1,4 @@
-"""The input of a signature of an agent's card: the card in canonical JSON (RFC 8785), as JWS (RFC 7515). Pure."""
+"""The signing input for an agent's card: canonical JSON (RFC 8785) as JWS (RFC 7515). Pure."""
 
 import base64
 import json
@@ -9,12 +9,12 @@ from typing import Any, Final
 
 _PLAIN_DIGITS: Final = 21
 _PLAIN_ZEROS: Final = 6
-"""The most digits before, and zeros after the point, that ECMAScript writes without an exponent."""
+"""ECMAScript writes at most this many digits before the point, or zeros after it, without an exponent."""
 
 
 def signed_forms(card: Mapping[str, Any]) -> list[bytes]:
-    """The forms of a card's canonical JSON, without repetitions: the one of the specification (section 8.4.1), and the
-    one that ``a2a-sdk`` verifies, which omits all empty values, even those with a meaning.
+    """The two forms of a card's canonical JSON, without duplicates: the form of the specification (section 8.4.1), and
+    the form that ``a2a-sdk`` verifies, which omits all empty values, even significant ones.
 
     Raises:
         ValueError: it has a number that is not finite.
@@ -34,10 +34,10 @@ def signing_input(header: bytes, form: bytes) -> bytes:
 
 
 def of_base64url(text: str) -> bytes:
-    """The bytes of a text in base64 for URLs.
+    """Decodes base64 for URLs.
 
     Raises:
-        ValueError: it is something else.
+        ValueError: the text is not base64 for URLs.
     """
     encoded = text.encode("ascii")
     return base64.b64decode(encoded + b"=" * (-len(encoded) % 4), altchars=b"-_", validate=True)

@@ -12,7 +12,7 @@ _BYTES: Final = "application/octet-stream"
 
 
 def file_parts(blocks: Iterable[ContentBlock]) -> list[dict[str, Any]]:
-    """The parts of all blocks that are not text: with their bytes, and links with their URL."""
+    """The parts of all blocks that are not text. Links have their URL, other parts their bytes."""
     return [part for block in blocks if (part := _part(block)) is not None]
 
 

@@ -11,10 +11,11 @@ from ..image_types import image_type
 from .a2a_error import CONTENT_TYPE, A2AError, invalid_field
 
 MAX_FILES: Final = 16
-"""The most files of a message, images and others together. A request to a model has all of them."""
+"""The maximum number of files in a message, including images. A request to a model contains all of them."""
 MAX_KEPT_FILE_CHARS: Final = 16 * 1024
-"""The longest base64 of a file in the history of a task, which each answer repeats. Of a longer file, the history has
-the name and size."""
+"""The maximum length of a file, in base64, in the history of a task, which each answer repeats. For a longer file, the
+history has only its name and size.
+"""
 MAX_FILE_URL_CHARS: Final = 2000
 _MAX_NAME_CHARS: Final = 200
 _GENERIC: Final = frozenset({"", "application/octet-stream"})
@@ -29,10 +30,10 @@ _IMAGE_SUFFIXES: Final = frozenset({".png", ".jpg", ".jpeg", ".gif", ".webp"})
 
 
 class ReadFile(NamedTuple):
-    """A file part, as an agent gets it."""
+    """A file part, converted for an agent."""
 
     prompt: str
-    """What it is, and the content of a text file."""
+    """A description of the file, and the content of a text file."""
     image: str | None
     """The URL of an image that a model can see."""
     kept: dict[str, Any]
@@ -43,7 +44,7 @@ def read_file(part: Mapping[str, Any], kind: str, media_type: str, filename: str
     """Reads a part with ``raw`` or ``url``; ``kind`` says which. ``path``: the part's place, for errors.
 
     Raises:
-        A2AError: it is invalid, or neither text nor an image that models accept.
+        A2AError: the part is invalid, or neither text nor an image that models accept.
     """
     content = part[kind]
     if not isinstance(content, str) or not content:
@@ -85,7 +86,7 @@ def _raw(content: str, media_type: str, name: str, path: str) -> ReadFile:
         kind = f"of type {media_type[:100]}" if media_type else "without a media type"
         message = (
             f"{path}, {kind}, is neither text in UTF-8 nor an image (PNG, JPEG, GIF, WebP); "
-            "agents read no other files: send its text, or a url"
+            "agents read no other files; send its text, or a url"
         )
         raise A2AError(CONTENT_TYPE, message, metadata={"mediaType": media_type[:100]})
     return ReadFile(f"[file {name or 'without a name'}]\n{text}\n[end of the file]", None, kept)

@@ -10,14 +10,14 @@ import msgspec
 from ..tool_call import ToolResult
 
 MAX_NAMED: Final = 16
-"""The most results of an answer that become files; further handles stay text."""
+"""At most this many results of an answer become files; further handles stay text."""
 MAX_INLINE_BYTES: Final = 64 * 1024
-"""The size of the largest file that is sent in the artifact itself, which each answer with the task repeats."""
+"""The maximum size of a file in the artifact itself, which each answer with the task repeats."""
 RESULTS_PATH: Final = "/results/"
-"""Below an agent's URL: where its client reads a retained result."""
+"""The path, below an agent's URL, at which its client reads retained results."""
 
 _HANDLE: Final = re.compile(r"(?<![\w./-])[0-9a-f]{12}-[0-9a-z]+(?:[./#][\w#-]+)*")
-"""The id of a call, and what names the call below it."""
+"""Matches the id of a call, with the names of child calls."""
 _MAX_HANDLE_CHARS: Final = 300
 _TYPES: Final = {"json": "application/json", "ndjson": "application/x-ndjson", "csv": "text/csv"}
 

@@ -1,4 +1,4 @@
-"""Where a client of A2A wants to be notified of a task's events: the configurations of 1.0 and 0.3. Pure."""
+"""Push configurations of A2A 1.0 and 0.3: where a client wants to be notified of a task's events. Pure."""
 
 import re
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ class PushConfig(NamedTuple):
     """One configuration."""
 
     url: str
-    """Not parsed here: the parser of the HTTP client decides which host it has (``push_address``)."""
+    """Not parsed here: the HTTP client's parser decides which host the URL has (``push_address``)."""
     id: str | None
     headers: dict[str, str]
     """The headers that authenticate the sender; secret."""
@@ -49,12 +49,12 @@ def read_push(values: Mapping[str, Any], path: str) -> PushConfig:
 
 
 def push_config(task_id: str, config_id: str, url: str) -> dict[str, Any]:
-    """A configuration as 1.0 has it, without its secrets."""
+    """A configuration in the form of 1.0, without its secrets."""
     return {"taskId": task_id, "id": config_id, "url": url}
 
 
 def push_config_0_3(config: Mapping[str, Any]) -> dict[str, Any]:
-    """A configuration of 1.0 as 0.3 has it."""
+    """Converts a configuration of 1.0 to 0.3."""
     return {"taskId": config["taskId"], "pushNotificationConfig": {"id": config["id"], "url": config["url"]}}
 
 

@@ -8,15 +8,15 @@ from .a2a_version import A2AVersion
 Binding = Literal["JSONRPC", "HTTP+JSON"]
 
 MAX_SKILLS: Final = 200
-"""The most skills of one agent."""
+"""The maximum number of skills of one agent."""
 MAX_INTERFACES: Final = 100
 _SUPPORTED: Final[tuple[tuple[A2AVersion, Binding], ...]] = (
     ("1.0", "JSONRPC"),
     ("1.0", "HTTP+JSON"),
     ("0.3", "JSONRPC"),
 )
-"""The interfaces that this client supports, the best first. Not HTTP+JSON of 0.3, which differs between servers, all of
-which also have JSON-RPC.
+"""The interfaces that this client supports, best first. HTTP+JSON of 0.3 is missing because it differs between servers;
+all of them also have JSON-RPC.
 """
 
 
@@ -25,7 +25,7 @@ class UnusableCardError(ValueError):
 
 
 class RemoteInterface(NamedTuple):
-    """Where and how an agent is called."""
+    """The URL, binding and version with which an agent is called."""
 
     url: str
     """Without a slash at the end, if the binding is HTTP+JSON."""
@@ -36,7 +36,7 @@ class RemoteInterface(NamedTuple):
 
 
 class RemoteSkill(NamedTuple):
-    """What an agent says that it can do."""
+    """A skill that an agent declares."""
 
     id: str
     name: str
@@ -46,12 +46,12 @@ class RemoteSkill(NamedTuple):
 
 
 class RemoteCard(NamedTuple):
-    """What a card says about an agent."""
+    """The content of an agent's card."""
 
     name: str
     description: str
     interfaces: tuple[RemoteInterface, ...]
-    """The interfaces that this client supports, the best first; at least one."""
+    """The interfaces that this client supports, best first; at least one."""
     streaming: bool
     skills: tuple[RemoteSkill, ...]
 
@@ -60,7 +60,7 @@ def read_card(card: object) -> RemoteCard:
     """Reads a card of either version.
 
     Raises:
-        UnusableCardError: it is not a card, or the agent cannot be called.
+        UnusableCardError: ``card`` is not a card, or the agent cannot be called.
     """
     if not isinstance(card, dict):
         raise UnusableCardError("it is not a JSON object")
@@ -95,7 +95,7 @@ def _interfaces(card: Mapping[str, Any]) -> tuple[RemoteInterface, ...]:
 
 
 def _offered(card: Mapping[str, Any]) -> Iterable[tuple[str, str, str, str]]:
-    """URL, binding, version and tenant of each interface in the card, in the card's order."""
+    """The URL, binding, version and tenant of each interface, in the card's order."""
     listed = card.get("supportedInterfaces")
     if isinstance(listed, list):
         for each in listed[:MAX_INTERFACES]:

@@ -31,7 +31,9 @@ class RemoteHttpRequest(NamedTuple):
 def outgoing_message(
     message_id: str, parts: Sequence[Mapping[str, Any]], *, context_id: str = "", task_id: str = "", skill: str = ""
 ) -> dict[str, Any]:
-    """A message to an agent, as A2A 1.0 has it. ``skill`` names the skill that its sender expects, as metadata."""
+    """A message to an agent in the form of A2A 1.0. ``skill`` names the skill that the sender expects, in the
+    metadata.
+    """
     optional = {"contextId": context_id, "taskId": task_id}
     named = {name: value for name, value in optional.items() if value}
     metadata = {"metadata": {"skillId": skill}} if skill else {}
@@ -39,7 +41,7 @@ def outgoing_message(
 
 
 def send_request(interface: RemoteInterface, message: Mapping[str, Any], *, stream: bool) -> RemoteHttpRequest:
-    """Sends a message: answered by a stream, or at once."""
+    """The request that sends a message. The answer is a stream if ``stream`` is true."""
     if interface.version == "0.3":
         params: dict[str, Any] = {
             "message": message_to_0_3(message),
@@ -54,21 +56,21 @@ def send_request(interface: RemoteInterface, message: Mapping[str, Any], *, stre
 
 
 def get_request(interface: RemoteInterface, task_id: str) -> RemoteHttpRequest:
-    """Reads a task without its messages."""
+    """The request that reads a task without its messages."""
     if interface.binding == "HTTP+JSON":
         return _rest(interface, "GET", f"/tasks/{quote(task_id, safe='')}?historyLength=0", None)
     return _rpc(interface, "GetTask", {"id": task_id, "historyLength": 0})
 
 
 def subscribe_request(interface: RemoteInterface, task_id: str) -> RemoteHttpRequest:
-    """Follows a task by a new stream, which begins with the task as it is."""
+    """The request for a new stream of a task, which begins with the task's current state."""
     if interface.binding == "HTTP+JSON":
         return _rest(interface, "GET", f"/tasks/{quote(task_id, safe='')}:subscribe", None, stream=True)
     return _rpc(interface, "SubscribeToTask", {"id": task_id}, stream=True)
 
 
 def cancel_request(interface: RemoteInterface, task_id: str) -> RemoteHttpRequest:
-    """Cancels a task."""
+    """The request that cancels a task."""
     if interface.binding == "HTTP+JSON":
         return _rest(interface, "POST", f"/tasks/{quote(task_id, safe='')}:cancel", {})
     return _rpc(interface, "CancelTask", {"id": task_id})

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final, Literal, NamedTuple
 
 MAX_REMOTE_PARTS: Final = 1000
-"""The most parts of an artifact or a message; also the limit for the parts of all artifacts together."""
+"""The maximum number of parts of an artifact or a message, and of all artifacts together."""
 
 PartKind = Literal["text", "data", "raw", "url"]
 _CONTENTS: Final[tuple[PartKind, ...]] = ("text", "raw", "url")
@@ -31,7 +31,7 @@ class RemotePart(NamedTuple):
 
     kind: PartKind
     content: Any
-    """A text, any JSON, a file in base64, or a file's URL."""
+    """A text, a JSON value, a file in base64, or a file's URL."""
     media_type: str = ""
     name: str = ""
 
@@ -63,7 +63,9 @@ class RemoteStatus(NamedTuple):
 
     @property
     def mark(self) -> str:
-        """Distinguishes this status from later ones in the same state; empty if the agent sends nothing that does."""
+        """Distinguishes this status from later ones in the same state: a message id or a time; empty if there is
+        neither.
+        """
         return (self.message.id if self.message is not None else "") or self.timestamp
 
 
@@ -92,7 +94,7 @@ class StatusChange(NamedTuple):
 
 
 class ArtifactChange(NamedTuple):
-    """An event: an artifact, or more of it."""
+    """An event: an artifact, or a further piece of one."""
 
     task_id: str
     artifact: RemoteArtifact
@@ -106,7 +108,7 @@ def read_event(value: object) -> RemoteEvent:
     """Reads the answer of ``SendMessage`` or an event of a stream, of either version.
 
     Raises:
-        UnreadableAgentAnswerError: it is neither a task, a message nor a change of a task.
+        UnreadableAgentAnswerError: the value is not a task, a message or a change of a task.
     """
     table = _table(value, "the answer")
     match table.get("kind"):
@@ -133,7 +135,7 @@ def read_remote_task(value: object) -> RemoteTask:
     """Reads a task.
 
     Raises:
-        UnreadableAgentAnswerError: it is not one, or its state is unknown.
+        UnreadableAgentAnswerError: the value is not a task, or its state is unknown.
     """
     task = _table(value, "the task")
     listed = task.get("artifacts") or []

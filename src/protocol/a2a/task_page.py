@@ -11,13 +11,13 @@ from .a2a_error import A2AError, invalid_field
 from .a2a_request import field_of, history_length
 
 MAX_PAGE_BYTES: Final = 1024 * 1024
-"""The most bytes of messages and artifacts on a page, unless its first task alone has more; a fuller page ends earlier.
-The bytes are only copied, so that a page takes one short turn of the event loop (decision 54).
+"""The maximum size, in bytes, of the messages and artifacts on a page, unless its first task alone is larger. The bytes
+are only copied, so a page takes one short turn of the event loop (decision 54).
 """
 MAX_PAGE_SIZE: Final = 100
-"""The specification's limit."""
+"""The maximum number of tasks on a page, from the specification."""
 PAGE_SIZE: Final = 50
-"""The specification's default."""
+"""The default number of tasks on a page, from the specification."""
 
 _LARGEST_NUMBER: Final = 2**63 - 1
 """The largest number of a task: SQLite's largest integer."""
@@ -48,7 +48,7 @@ def read_list(params: Mapping[str, Any]) -> ListRequest:
     """Reads the parameters of ``ListTasks``.
 
     Raises:
-        A2AError: they are invalid.
+        A2AError: a parameter is invalid.
     """
     state = _text(params, "status")
     if state is not None and state not in _STATES:
@@ -88,7 +88,7 @@ def _read_token(token: str) -> tuple[float, int]:
 
 
 def _invalid_token() -> A2AError:
-    return invalid_field("pageToken", "is not from an earlier page; leave it out for the first page")
+    return invalid_field("pageToken", "is not from an earlier page; omit it for the first page")
 
 
 def _time(params: Mapping[str, Any]) -> float | None:

@@ -1,4 +1,4 @@
-"""Calls of the methods about resources and prompts, and their results. Pure."""
+"""Results of the methods about resources and prompts. Pure."""
 
 from typing import Any, Final
 
@@ -35,7 +35,9 @@ def catalog_result(method: str, result: dict[str, Any], revision: McpRevision) -
 def catalog_answer(
     method: str, params: dict[str, Any], result: ToolResult, revision: McpRevision
 ) -> dict[str, Any] | MessageProblem:
-    """Returns the result of a call of a method, or its JSON-RPC error: no result of these methods is an error."""
+    """Returns the result of a call of a method, or the JSON-RPC error. These methods do not report errors as
+    results.
+    """
     error = result.error
     missing = missing_capability(error, revision)
     if missing is not None:

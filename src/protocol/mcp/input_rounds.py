@@ -1,7 +1,7 @@
-"""Multi-round-trip requests of the stateless revisions: a call that needs input is answered with what it asks and an
+"""Multi-round-trip requests of the stateless revisions. A call that needs input is answered with its questions and an
 opaque state; the client repeats the call with the answers and the state.
 
-Between two rounds the call is parked: it runs on, without a request. Pure.
+Between two rounds the call is parked: it keeps running without a request. Pure.
 """
 
 from collections.abc import Iterable, Mapping
@@ -18,16 +18,16 @@ CallT = TypeVar("CallT")
 
 
 class InputRound(msgspec.Struct, frozen=True):
-    """What a call brings in addition to its arguments."""
+    """The state and the answers that a call has in addition to its arguments."""
 
     state: str | None
-    """The state of the call that it repeats; None for a new call, which brings the answers to its questions."""
+    """The state of the call that this call repeats; None for a new call that already has answers to its questions."""
     responses: Mapping[str, Any]
-    """By the ids of the questions. Others are ignored, as the specification requires."""
+    """The answers by the ids of their questions. Other answers are ignored, as the specification requires."""
 
 
 class ParkedCall(msgspec.Struct, Generic[CallT], frozen=True):
-    """A call between two rounds, and what its repetition must match."""
+    """A call between two rounds, and the properties that its repetition must match."""
 
     owner: str
     name: str
@@ -36,8 +36,8 @@ class ParkedCall(msgspec.Struct, Generic[CallT], frozen=True):
 
 
 class ParkedCalls(Generic[CallT]):
-    """The parked calls, by the states that their clients repeat. Each has an open question, whose number is bounded and
-    which ends after ``question_timeout_s``.
+    """The parked calls by their states. Each has an open question; the number of open questions is bounded, and each
+    ends after ``question_timeout_s``.
     """
 
     def __init__(self) -> None:
@@ -51,7 +51,7 @@ class ParkedCalls(Generic[CallT]):
         self._parked[state] = parked
 
     def take(self, state: str | None, owner: str, name: str, arguments: Any) -> CallT | MessageProblem:
-        """Returns the call with this state, if its own caller repeats it. A state is valid for one round."""
+        """Returns the call with this state, if the same caller repeats it. A state is valid for one round."""
         parked = None if state is None else self._parked.get(state)
         if state is None or parked is None or parked.owner != owner:
             return UNKNOWN_STATE
@@ -70,13 +70,13 @@ class ParkedCalls(Generic[CallT]):
 
 UNKNOWN_STATE: Final = MessageProblem(
     INVALID_PARAMS,
-    "params.requestState is not the state of a call of yours that waits for input; call the tool again without it.",
+    "params.requestState belongs to no call of yours that waits for input; call the tool again without it.",
     {"reason": "invalid_request_state"},
 )
 
 
 def read_round(params: Mapping[str, Any]) -> InputRound | MessageProblem | None:
-    """Reads the round of a call; None if it is a new one without answers."""
+    """Reads the round of a call; None for a new call without answers."""
     state, responses = params.get("requestState"), params.get("inputResponses", {})
     if state is None and "inputResponses" not in params:
         return None
@@ -103,9 +103,9 @@ def asked(questions: Iterable[OpenQuestion]) -> Iterable[tuple[str, str, Mapping
 
 
 def input_requests(questions: Iterable[tuple[str, str, Mapping[str, Any]]]) -> dict[str, Any]:
-    """The questions, given by id, method and parameters, as the stateless revisions ask them."""
+    """The questions, given by id, method and parameters, in the form of the stateless revisions."""
     return {
-        # The stateless revisions identify the visit of a URL by the question.
+        # In the stateless revisions, the question's id identifies the visit of a URL.
         question_id: {
             "method": method,
             "params": {name: value for name, value in params.items() if name != "elicitationId"},

@@ -19,7 +19,7 @@ TIMEOUT_KEY: Final = "toold/timeout_ms"
 
 
 _NOT_ARGUMENTS: Final = frozenset({"_meta", "requestState", "inputResponses"})
-"""Parameters about the request, and those of a round: all rounds of a call have the same arguments."""
+"""Parameters of the request or the round. They are not arguments, which are the same in all rounds of a call."""
 
 
 def parse_call(
@@ -29,9 +29,9 @@ def parse_call(
     traceparent: str | None = None,
     answers: tuple[str, ...] = (),
 ) -> ToolCall | MessageProblem:
-    """Parses a ``tools/call`` of ``size`` bytes. The call gets its own id, since JSON-RPC ids are unique per
-    client only. ``traceparent`` is that of the HTTP request; the one in ``_meta`` precedes it.
-    ``answers`` are the kinds of questions that the client answers.
+    """Parses a ``tools/call`` of ``size`` bytes. The call gets its own id, since JSON-RPC ids are unique per client
+    only. ``traceparent`` comes from the HTTP request; a ``traceparent`` in ``_meta`` takes precedence. ``answers`` are
+    the kinds of questions that the client answers.
     """
     params = request.params
     name, arguments = params.get("name"), params.get("arguments")
@@ -50,7 +50,7 @@ def parse_method_call(
     traceparent: str | None = None,
     answers: tuple[str, ...] = (),
 ) -> ToolCall | MessageProblem:
-    """Parses a request whose method is called like a tool: its parameters are the arguments. ``answers`` is as for
+    """Parses a request whose method is called like a tool, with its parameters as arguments. ``answers`` is as for
     ``parse_call``.
     """
     arguments = {name: value for name, value in request.params.items() if name not in _NOT_ARGUMENTS}
@@ -91,8 +91,8 @@ def request_error(error: ToolError | None, revision: McpRevision) -> MessageProb
 
 
 def missing_capability(error: ToolError | None, revision: McpRevision) -> MessageProblem | None:
-    """Returns the JSON-RPC error for a call that failed because its client has not declared a capability (decision
-    121); None for other errors, and in the revisions that have no such error.
+    """Returns the JSON-RPC error for a call whose client has not declared a required capability (decision 121); None
+    for other errors, and in revisions without this error.
     """
     required = None if error is None or not revision.stateless else required_capabilities(error.details)
     if error is None or required is None:
@@ -106,7 +106,9 @@ def _is_duration(value: object) -> bool:
 
 
 class ProgressCounter:
-    """Makes progress values that increase with every notification, as MCP requires, whatever the tool counts."""
+    """Makes progress values that increase with every notification, as MCP requires, even if the tool's values do
+    not.
+    """
 
     def __init__(self) -> None:
         self._last = -1.0

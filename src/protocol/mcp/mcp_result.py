@@ -1,4 +1,4 @@
-"""MCP results: those of calls, and the server's descriptions of itself. Pure."""
+"""MCP results: results of calls, and the server's descriptions of itself. Pure."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -24,7 +24,7 @@ TASK_KEY: Final = "io.modelcontextprotocol/related-task"
 
 SERVER_INFO: Final = {"name": "toold", "title": "toold", "version": __version__}
 CACHE: Final = {"ttlMs": 60_000, "cacheScope": "private"}
-"""How long clients may cache a listing; per principal, since others may have different tools."""
+"""How long clients may cache a listing; per principal, because each principal may have different tools."""
 
 
 class CallToolResult(msgspec.Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
@@ -48,10 +48,10 @@ _SERVER: Final = _Server("toold", __version__)
 def call_result(result: ToolResult, revision: McpRevision) -> CallToolResult:
     """Converts a call's result. Errors are results too: the text is for the model, the metadata for programs.
 
-    Most revisions require structured content to be an object, so other values are wrapped in one, under ``result``.
-    The structured content of a tool with an output schema is data of that schema or absent: clients check it. So such
-    a tool's errors are in the metadata only, and an answer that spilled to a file is an error with its handle there,
-    since clients demand structured content of a success (decision 113).
+    Most revisions require structured content to be an object, so other values are wrapped in ``{"result": …}``. If a
+    tool has an output schema, clients check structured content against it and demand it of each success. So such a
+    tool's errors are only in the metadata, and an answer that spilled to a file is an error with its handle there
+    (decision 113).
     """
     meta: dict[str, Any] = (
         {METADATA_KEY: result.metadata} if result.meta is UNSET else {**result.meta, METADATA_KEY: result.metadata}
@@ -78,18 +78,18 @@ def call_result(result: ToolResult, revision: McpRevision) -> CallToolResult:
 
 
 def error_text(error: ToolError) -> str:
-    """Returns a text for the model: the error and what to do about it."""
+    """Returns a text for the model: the error, and what to do about it."""
     text = f"{error.code}: {error.message}"
     if error.retryable:
         when = "" if error.retry_after_ms is None else f" after {error.retry_after_ms} ms"
         return f"{_sentence(text)} The same call may be sent again{when}."
-    if error.executed == "maybe" and error.code != ErrorCode.OUTCOME_UNKNOWN:  # its message says so
-        return f"{_sentence(text)} It may have had its effect nevertheless; check that before you repeat the call."
+    if error.executed == "maybe" and error.code != ErrorCode.OUTCOME_UNKNOWN:  # whose message says this already
+        return f"{_sentence(text)} The call may have had its effect; check that before you repeat it."
     return text
 
 
 def _sentence(text: str) -> str:
-    """Adds a full stop unless the text ends a sentence."""
+    """Adds a full stop unless the text already ends a sentence."""
     return text if text.endswith((".", "!", "?", "…")) else f"{text}."
 
 
@@ -119,7 +119,7 @@ def discover_result(revision: McpRevision, instructions: str) -> dict[str, Any]:
 
 
 def list_result(tools: list[dict[str, Any]], cursor: str | None, revision: McpRevision) -> dict[str, Any]:
-    """The result of ``tools/list``; ``cursor`` is the next page's."""
+    """The result of ``tools/list``; ``cursor`` is the cursor of the next page."""
     page: dict[str, Any] = {"tools": tools} if cursor is None else {"tools": tools, "nextCursor": cursor}
     return with_result_type({**page, **CACHE} if revision.stateless else page, revision)
 

@@ -36,19 +36,19 @@ _ALL: Final = (
 )
 
 REVISIONS: Final[Mapping[str, McpRevision]] = MappingProxyType({revision.name: revision for revision in _ALL})
-"""By name, the newest first."""
+"""The revisions by name, newest first."""
 STATELESS: Final = tuple(revision.name for revision in _ALL if revision.stateless)
 """The revisions that ``server/discover`` lists; the others start with ``initialize``."""
 DEFAULT_REVISION: Final = REVISIONS["2025-03-26"]
-"""The revision of a request without the version header, which that revision did not have yet."""
+"""The revision of a request without the version header, which this revision does not have."""
 
 
 SSE_REVISION: Final = REVISIONS["2024-11-05"]
-"""The revision of HTTP with SSE, until ``initialize`` agrees on another one."""
+"""The revision of HTTP with SSE, until ``initialize`` selects another one."""
 
 
 def negotiated(requested: object) -> McpRevision:
-    """Returns the revision that ``initialize`` answers with: the requested one, or the newest that has
+    """Returns the revision in the answer to ``initialize``: the requested revision, or the newest that has
     ``initialize``.
     """
     revision = REVISIONS.get(requested) if isinstance(requested, str) else None

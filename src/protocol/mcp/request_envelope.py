@@ -1,8 +1,8 @@
-"""The envelope of a request: its revision, its client, the client's capabilities. Pure.
+"""The envelope of a request: its revision, its client, and the client's capabilities. Pure.
 
-In the stateless revisions the envelope is in ``params._meta`` and repeated in headers, which must be equal, so that
-proxies that route by headers and servers that read bodies agree. In earlier revisions a header names the revision, and
-``initialize`` transferred the rest.
+In the stateless revisions, the envelope is in ``params._meta`` and in headers. Both must be equal, so that proxies that
+route by headers agree with servers that read bodies. In earlier revisions, a header names the revision, and
+``initialize`` has transferred the rest.
 """
 
 import base64
@@ -36,7 +36,7 @@ _NAMED: Final[Mapping[str, str]] = {
     "tasks/update": "taskId",
     "tasks/cancel": "taskId",
 }
-"""Methods whose requests have a parameter that the header ``Mcp-Name`` repeats."""
+"""Maps methods to the parameter that the header ``Mcp-Name`` repeats."""
 
 _ENCODED: Final = re.compile(r"=\?base64\?(.*)\?=")
 _MAX_CLIENT_CHARS: Final = 200
@@ -48,7 +48,7 @@ class RequestEnvelope(msgspec.Struct, frozen=True):
     revision: McpRevision
     client: ClientInfo = ClientInfo()
     tasks: bool = False
-    """The client declares the tasks extension."""
+    """Whether the client declares the tasks extension."""
     progress_token: str | int | None = None
     answers: tuple[str, ...] = ()
     """The kinds of questions that the client declares to answer in this request."""
@@ -72,7 +72,7 @@ def http_envelope(request: RpcRequest, headers: Mapping[str, str]) -> RequestEnv
 
 
 def stdio_envelope(request: RpcRequest, negotiated: McpRevision) -> RequestEnvelope | MessageProblem:
-    """Reads the envelope of a request without headers, on a channel whose agreed revision is ``negotiated``."""
+    """Reads the envelope of a request without headers, on a channel with the revision ``negotiated``."""
     meta = request.params.get("_meta")
     if isinstance(meta, dict) and VERSION_KEY in meta:
         return _stateless(request, meta, None)
@@ -80,7 +80,7 @@ def stdio_envelope(request: RpcRequest, negotiated: McpRevision) -> RequestEnvel
 
 
 def _with_handshake(revision: McpRevision, meta: object) -> RequestEnvelope:
-    """The envelope of a request in a revision with ``initialize``: most have no progress token."""
+    """The envelope of a request in a revision with ``initialize``."""
     token = None if meta is None else progress_token(meta)
     return _PLAIN[revision.name] if token is None else RequestEnvelope(revision, progress_token=token)
 
@@ -165,6 +165,6 @@ def _decoded(value: str) -> str | None:
 
 
 def progress_token(meta: object) -> str | int | None:
-    """Returns the token in a request's ``_meta``, with which its client asks for progress."""
+    """Returns the progress token in a request's ``_meta``, if its client asks for progress."""
     token = meta.get("progressToken") if isinstance(meta, dict) else None
     return token if isinstance(token, str | int) and not isinstance(token, bool) else None

@@ -27,7 +27,7 @@ _HOLDING_ONE: Final = frozenset(
         "unevaluatedProperties",
     }
 )
-"""Keywords whose value is a schema. Values of keywords in none of these three sets are data and stay unchanged."""
+"""Keywords whose value is a schema. The values of all keywords outside these three sets are data and stay unchanged."""
 _HOLDING_SEVERAL: Final = frozenset({"allOf", "anyOf", "items", "oneOf", "prefixItems"})
 _HOLDING_NAMED: Final = frozenset(
     {"$defs", "definitions", "dependencies", "dependentSchemas", "patternProperties", "properties"}
@@ -52,8 +52,8 @@ def tool_entry(info: ToolInfo, revision: McpRevision) -> dict[str, Any]:
 
 
 def answer_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the schema of structured content, given the schema of the tool's data: the same one, unless the data is
-    not an object. Such data is wrapped under ``result``.
+    """Returns the schema of structured content for the schema of the tool's data. It is the same schema, unless the
+    data is not an object and so is wrapped under ``result``.
     """
     if schema.get("type") == "object":
         return dict(schema)

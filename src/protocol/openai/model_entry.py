@@ -1,4 +1,4 @@
-"""The models in OpenAI's format (platform.openai.com/docs/api-reference/models). Pure."""
+"""Models in OpenAI's format (platform.openai.com/docs/api-reference/models). Pure."""
 
 from collections.abc import Iterable
 from typing import Any, NamedTuple
@@ -24,5 +24,5 @@ def model_answer(model: ModelEntry) -> bytes:
 
 
 def _fields(model: ModelEntry) -> dict[str, Any]:
-    # The vendors' dates of creation are not known; clients require the field.
+    # Clients require the date of creation, which the vendors do not state.
     return {"id": model.id, "object": "model", "created": 0, "owned_by": model.provider}

@@ -13,7 +13,7 @@ from .openai_body import model_name
 from .openai_error import OpenAIProblem, invalid
 
 IGNORED: Final = frozenset({"user", "safety_identifier", "metadata", "prompt_cache_retention"})
-"""Fields that are accepted and not sent: they describe the caller to the vendor, or the vendor's storage."""
+"""Fields that are accepted but not sent. They describe the caller to the vendor, or control the vendor's storage."""
 
 _UNSUPPORTED: Final[Mapping[str, str]] = {
     "functions": "functions is obsolete; use tools",
@@ -25,10 +25,10 @@ _UNSUPPORTED: Final[Mapping[str, str]] = {
     "web_search_options": "web search is not supported here; the tool chat has it",
     "store": "completions are not stored; omit it",
 }
-"""Fields of OpenAI's that are refused unless they are empty, with the advice."""
+"""OpenAI's fields that are refused unless they are empty, with the advice."""
 
 _OF_SDKS: Final = frozenset({"annotations", "parsed", "parsed_arguments"})
-"""Fields of answers that OpenAI's SDKs add or keep, and send back with the next request."""
+"""Fields of answers that OpenAI's SDKs send back with the next request."""
 
 
 class ChatRequest(msgspec.Struct, frozen=True):
@@ -40,7 +40,7 @@ class ChatRequest(msgspec.Struct, frozen=True):
     """The name that the client sent."""
     stream: bool = False
     include_usage: bool = False
-    """Whether the stream ends with the usage."""
+    """Whether the stream ends with the token usage."""
 
 
 def parse_chat(body: Any) -> ChatRequest | OpenAIProblem:
@@ -87,11 +87,11 @@ def _convert(fields: dict[str, Any]) -> OpenAIProblem | None:
 
 
 def _message(message: dict[str, Any]) -> dict[str, Any]:
-    """Converts a message; those of the model come back as OpenAI's SDKs write them, with fields for other answers."""
+    """Converts a message. OpenAI's SDKs send the model's messages back with fields that belong to answers."""
     written = {name: value for name, value in message.items() if value is not None and value != []}
     for name in _OF_SDKS:
         written.pop(name, None)
-    if written.get("role") == "developer":  # the newer name, which other vendors do not know
+    if written.get("role") == "developer":  # a newer name, which other vendors do not know
         written["role"] = "system"
     if "refusal" in written and written.get("role") == "assistant":
         written.setdefault("content", written.pop("refusal"))
@@ -101,7 +101,7 @@ def _message(message: dict[str, Any]) -> dict[str, Any]:
 
 
 def _function_of(item: dict[str, Any]) -> dict[str, Any]:
-    """Returns a function call, or the definition of a function, without what SDKs add for their own use."""
+    """Returns a function call, or the definition of a function, without the fields that SDKs add for themselves."""
     written = {name: value for name, value in item.items() if value is not None and name != "index"}
     if isinstance(function := item.get("function"), dict):
         written["function"] = {

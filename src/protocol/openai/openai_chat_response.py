@@ -15,23 +15,23 @@ _encode: Final = msgspec.json.Encoder().encode
 
 
 class AnswerIdentity(msgspec.Struct, frozen=True):
-    """The fields that all parts of one answer have."""
+    """The fields that are the same in all parts of an answer."""
 
     id: str
     created: int
     """A Unix time in seconds."""
     model: str
-    """The name that the client sent; the last event has the one that answered."""
+    """The model name that the client sent. The last event has the name of the model that answered."""
 
 
 @dataclass(slots=True)
 class StreamedParts:
-    """The parts of an answer that have been streamed, as numbers of characters from their beginning."""
+    """How much of each part of an answer was streamed, in characters."""
 
     text: int = 0
     reasoning: int = 0
     arguments: dict[int, int] = field(default_factory=dict)
-    """By the position of the tool call. A call without an entry has not begun."""
+    """The characters of each tool call, by its position. A call without an entry has not begun."""
 
     def add(self, piece: str | AnswerPiece) -> None:
         match piece:
@@ -47,7 +47,7 @@ def whole_answer(result: ToolResult, identity: AnswerIdentity) -> bytes:
     """Encodes the result of ``complete`` as a ``chat.completion``.
 
     Raises:
-        TypeError, ValueError, RecursionError: it is not valid JSON data.
+        TypeError, ValueError, RecursionError: the answer is not valid JSON data.
     """
     data = _data(result)
     choice = {"index": 0, "message": data["message"], "logprobs": None, "finish_reason": data["finish_reason"]}
@@ -65,10 +65,10 @@ def whole_answer(result: ToolResult, identity: AnswerIdentity) -> bytes:
 
 
 def piece_event(identity: AnswerIdentity, piece: str | AnswerPiece, *, first: bool, include_usage: bool) -> bytes:
-    """Encodes a piece of the answer: text, reasoning, or a part of a tool call. The first one has the role.
+    """Encodes a piece of the answer: text, reasoning, or a part of a tool call. The first piece has the role.
 
     Raises:
-        TypeError, ValueError, RecursionError: it is not valid JSON data.
+        TypeError, ValueError, RecursionError: the answer is not valid JSON data.
     """
     delta: dict[str, Any] = {"role": "assistant"} if first else {}
     match piece:
@@ -96,8 +96,8 @@ def _call_delta(piece: ToolCallPiece) -> dict[str, Any]:
 def last_events(
     result: ToolResult, identity: AnswerIdentity, *, sent: StreamedParts, first: bool, include_usage: bool
 ) -> bytes:
-    """Encodes the end of a stream: the reasoning, text and tool calls that were not ``sent``, the finish reason, the
-    usage if it is wanted.
+    """Encodes the end of a stream: the reasoning, text and tool calls that were not ``sent``, the finish reason, and
+    the usage if the client wants it.
 
     Raises:
         TypeError, ValueError, RecursionError: the result is not valid JSON data.
@@ -132,7 +132,7 @@ def _unsent_calls(calls: Iterable[Mapping[str, Any]], sent: StreamedParts) -> It
 
 
 def error_event(error: bytes) -> bytes:
-    """Wraps an encoded error in an event. No ``[DONE]`` follows, so that no client takes the answer for complete."""
+    """Wraps an encoded error in an event. No ``[DONE]`` follows, so clients do not take the answer for complete."""
     return b"data: " + error + b"\n\n"
 
 
@@ -150,8 +150,8 @@ def usage_fields(usage: Usage | None) -> dict[str, Any] | None:
 
 
 def report(result: ToolResult) -> dict[str, Any]:
-    """The fields that toold adds to an answer: provider and model, why they answered, and the cost. OpenAI's SDKs keep
-    unknown fields.
+    """The fields that toold adds to an answer: provider, model, the reason for their choice, and the cost. OpenAI's
+    SDKs keep unknown fields.
     """
     metadata, data = result.metadata, _data(result)
     shown = {

@@ -1,4 +1,4 @@
-"""``POST /v1/embeddings``: a request in OpenAI's format → the arguments of the tool ``embed``, and its answer. Pure.
+"""``POST /v1/embeddings``: converts OpenAI's request to arguments of the tool ``embed``, and its result back. Pure.
 
 As for chats, the arguments have the names of OpenAI's fields, so the tool's errors name the client's fields.
 """
@@ -14,7 +14,7 @@ from .openai_chat_response import report
 from .openai_error import OpenAIProblem, invalid
 
 _IGNORED: Final = frozenset({"user", "safety_identifier", "metadata"})
-"""Fields that are accepted and not sent: they describe the caller to the vendor."""
+"""Fields that are accepted but not sent, because they describe the caller to the vendor."""
 
 
 class EmbeddingsRequest(msgspec.Struct, frozen=True):
@@ -39,7 +39,7 @@ def embeddings_answer(result: ToolResult) -> bytes:
     """Encodes the result of ``embed`` as a list of embeddings.
 
     Raises:
-        TypeError, ValueError, RecursionError: it is not valid JSON data.
+        TypeError, ValueError, RecursionError: the result is not valid JSON data.
     """
     data = cast("Mapping[str, Any]", result.structured)
     usage = result.metadata.usage

@@ -30,21 +30,21 @@ _FORMS: Final[Mapping[str, tuple[int, str, str]]] = {
     ErrorCode.SERVICE_UNAVAILABLE: (503, _SERVER, "service_unavailable"),
     ErrorCode.TIMEOUT: (504, _SERVER, "timeout"),
 }
-"""Code → HTTP status, ``type`` and ``code``. All others are 500 with the code in lower case."""
+"""Maps codes to the HTTP status, ``type`` and ``code``. Other codes are 500 with the code in lower case."""
 
 _PASSED_ON: Final = frozenset({400, 404, 413, 422})
-"""The vendor's status codes that are about the caller's request."""
+"""The vendor's status codes that blame the caller's request."""
 
 
 _SDK_WAITS_MS: Final = 60_000
 """OpenAI's SDKs ignore a longer ``retry-after`` and send the request again at once."""
 
 _MODEL_LIST: Final = "GET /v1/models lists them."
-"""In place of ``MODEL_LIST_HINT``."""
+"""Replaces ``MODEL_LIST_HINT``."""
 
 
 class OpenAIProblem(msgspec.Struct, frozen=True):
-    """An error, as the client gets it."""
+    """An error in the client's form."""
 
     status: int
     message: str

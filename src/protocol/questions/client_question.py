@@ -1,4 +1,4 @@
-"""Questions to the client of a call. They are validated and bounded, whatever their origin."""
+"""Questions to the client of a call. All of them are validated and bounded."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, Literal, get_args
@@ -16,15 +16,15 @@ SAMPLE: Final = "sampling/createMessage"
 LIST_ROOTS: Final = "roots/list"
 
 QuestionKind = Literal["form", "url", "sampling", "sampling_tools", "roots"]
-"""What a client can answer: a form, the visit of a URL, a completion, a completion with tools, its roots."""
+"""The kinds of questions: a form, the visit of a URL, a completion, a completion with tools, the client's roots."""
 QUESTION_KINDS: Final[tuple[QuestionKind, ...]] = get_args(QuestionKind)
 
 MAX_MESSAGE_CHARS: Final = 4_000
-"""The text that a person reads."""
+"""The maximum length of the text that a person reads."""
 MAX_URL_CHARS: Final = 2_048
-"""Browsers and servers accept URLs of this length."""
+"""The maximum length of a URL. Browsers and servers accept URLs of this length."""
 MAX_QUESTION_BYTES: Final = 256 * 1024
-"""A question as JSON; a prompt of this size has some 60,000 tokens."""
+"""The maximum size of a question as JSON. A prompt of this size has some 60,000 tokens."""
 MAX_SAMPLING_MESSAGES: Final = 200
 SOURCE_KEY: Final = "toold/source"
 """The key in a question's ``_meta`` for the source that asks."""
@@ -33,11 +33,11 @@ _SAMPLING_FIELDS: Final = (
     *("messages", "modelPreferences", "systemPrompt", "temperature", "maxTokens", "stopSequences", "tools"),
     "toolChoice",
 )
-"""``includeContext`` is not passed on, because a server must not get the contexts of others; nor is ``metadata``."""
+"""``includeContext`` is not passed on, because a server must not get the context of others; neither is ``metadata``."""
 
 
 REQUIRED_KEY: Final = "requiredCapabilities"
-"""The key in an error's ``details`` for the capabilities that a client would have to declare, as in MCP's error."""
+"""The key in an error's ``details`` for the capabilities that the client must declare, as in MCP's error."""
 _CAPABILITIES: Final[Mapping[QuestionKind, dict[str, Any]]] = {
     "form": {"elicitation": {"form": {}}},
     "url": {"elicitation": {"url": {}}},
@@ -52,13 +52,13 @@ ABILITIES: Final[Mapping[QuestionKind, str]] = {
     "sampling_tools": "ask a model with tools (sampling.tools)",
     "roots": "list its roots",
 }
-"""A description of what a client does to answer each kind, for messages."""
+"""What a client must do to answer each kind, for messages."""
 _FEATURES: Final[Mapping[str, tuple[str, ...]]] = {
     "elicitation": ("form", "url"),
     "sampling": ("tools", "context"),
     "roots": (),
 }
-"""The capabilities for questions, with the features that each can name."""
+"""The capabilities for questions, with their features."""
 
 
 class QuestionRefusedError(ToolExecutionError):
@@ -66,7 +66,7 @@ class QuestionRefusedError(ToolExecutionError):
 
 
 class UndeclaredCapabilityError(QuestionRefusedError):
-    """A question was not asked, because the client has not declared that it answers such questions."""
+    """The client has not declared that it answers this kind of question, so it was not asked."""
 
     def __init__(self, message: str, kind: "QuestionKind") -> None:
         super().__init__(message, details={REQUIRED_KEY: _CAPABILITIES[kind]})
@@ -83,7 +83,7 @@ class ClientQuestion(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def kinds_declared(capabilities: object) -> tuple[QuestionKind, ...]:
-    """Returns what a client can answer, from its capabilities in MCP. An empty ``elicitation`` means forms."""
+    """Returns the kinds that a client answers, by its capabilities in MCP. An empty ``elicitation`` means forms."""
     if not isinstance(capabilities, Mapping):
         return ()
     elicitation, sampling = capabilities.get("elicitation"), capabilities.get("sampling")
@@ -103,7 +103,7 @@ def kinds_declared(capabilities: object) -> tuple[QuestionKind, ...]:
 
 
 def declared_capabilities(kinds: Iterable[QuestionKind]) -> dict[str, Any]:
-    """Returns the capabilities in MCP with which a client declares that it answers these kinds."""
+    """Returns the MCP capabilities that declare that a client answers these kinds."""
     declared: dict[str, Any] = {}
     for kind in kinds:
         for name, features in _CAPABILITIES[kind].items():
@@ -112,16 +112,14 @@ def declared_capabilities(kinds: Iterable[QuestionKind]) -> dict[str, Any]:
 
 
 def required_capabilities(details: object) -> dict[str, Any] | None:
-    """Returns the capabilities that the details of an error name which says that a client has not declared them; None
-    for other details.
+    """Returns the capabilities that a client must declare, from the details of an error; None if the details name
+    none.
     """
     return missing_capabilities(details) if isinstance(details, Mapping) and len(details) == 1 else None
 
 
 def missing_capabilities(data: object) -> dict[str, Any] | None:
-    """Returns the capabilities that the data of MCP's error for a missing one name, of those for questions; None if it
-    names none.
-    """
+    """Returns the missing capabilities for questions, from the data of MCP's error; None if the data names none."""
     required = data.get(REQUIRED_KEY) if isinstance(data, Mapping) else None
     if not isinstance(required, Mapping):
         return None
@@ -142,10 +140,10 @@ def known_kinds(names: object) -> tuple[QuestionKind, ...]:
 
 
 def read_question(method: str, params: object, source: str = "") -> ClientQuestion:
-    """Reads a question of MCP. Its text names the source that asks, so that a person knows who gets the answer.
+    """Reads a question of MCP. Its text names the source, so that a person knows who gets the answer.
 
     Raises:
-        QuestionRefusedError: it is invalid, or exceeds a bound.
+        QuestionRefusedError: the question is invalid or too large.
     """
     fields = params if isinstance(params, Mapping) else {}
     try:
@@ -157,7 +155,7 @@ def read_question(method: str, params: object, source: str = "") -> ClientQuesti
 
 
 def shown_method(method: str) -> str:
-    """Returns the method for a message."""
+    """Returns the method in a form for messages."""
     return terminal_safe(method[:60])
 
 

@@ -1,6 +1,6 @@
-"""The forms of elicitation: one level of fields with simple values, as MCP restricts them, and their answers.
+"""The forms of elicitation, and their answers. MCP restricts forms to one level of fields with simple values.
 
-A form is rebuilt from known keywords only. So a hostile schema cannot cost time or memory by nested schemas,
+A form is rebuilt from known keywords only, so that a hostile schema cannot cost time or memory with nested schemas,
 references or regular expressions.
 """
 
@@ -18,7 +18,7 @@ MAX_CHOICES: Final = 512
 MAX_NAME_CHARS: Final = 100
 MAX_LABEL_CHARS: Final = 1_000
 MAX_VALUE_CHARS: Final = 64 * 1024
-"""The longest text in an answer."""
+"""The maximum length of a text in an answer."""
 
 _FORMATS: Final = frozenset({"date", "date-time", "email", "uri"})
 _EMAIL: Final = re.compile(r"[^@\s]{1,64}@[^@\s]{1,255}")
@@ -38,7 +38,7 @@ def read_form(schema: object) -> dict[str, Json]:
     """Returns the form as a schema of known keywords.
 
     Raises:
-        ElicitationFormError: it is not a form.
+        ElicitationFormError: the schema is not a form.
     """
     if not isinstance(schema, Mapping) or schema.get("type") != "object":
         raise ElicitationFormError("requestedSchema must have the type object")
@@ -163,7 +163,7 @@ def _values(field: Mapping[str, Any], titled: str) -> list[str] | None:
 
 
 def _problem(field: Mapping[str, Any], value: object) -> str | None:
-    """Returns why a value does not fit a field of a form that was read; None if it does."""
+    """Returns why a value does not fit a field; None if it fits."""
     match field["type"]:
         case "boolean":
             return None if isinstance(value, bool) else "must be true or false"

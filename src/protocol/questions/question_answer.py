@@ -12,9 +12,9 @@ from .elicitation_form import ElicitationFormError, check_content
 
 MAX_ROOTS: Final = 200
 MAX_ROOT_CHARS: Final = 4_096
-"""The longest URI of a root: the longest path of Linux."""
+"""The maximum length of a root's URI: the maximum length of a path in Linux."""
 MAX_ANSWER_BYTES: Final = 1024 * 1024
-"""The largest answer as JSON: a completion of about 250,000 tokens, or an image."""
+"""The maximum size of an answer as JSON: a completion of about 250,000 tokens, or an image."""
 _ACTIONS: Final = ("accept", "decline", "cancel")
 
 
@@ -26,7 +26,7 @@ def read_answer(question: ClientQuestion, result: object) -> dict[str, Json]:
     """Returns an answer in MCP's format, without fields that the question did not ask for.
 
     Raises:
-        InvalidAnswerError: it does not fit the question.
+        InvalidAnswerError: the answer does not fit the question.
     """
     fields = result if isinstance(result, Mapping) else {}
     try:
@@ -49,7 +49,7 @@ def fits(question: ClientQuestion, result: object) -> bool:
 
 
 def refused_answer(question: ClientQuestion, error: object) -> QuestionRefusedError:
-    """Returns the error for a client that answered a question with an error of JSON-RPC."""
+    """Returns the error for a client that answered a question with a JSON-RPC error."""
     message = error.get("message") if isinstance(error, Mapping) else None
     reason = one_line(message, 300) if isinstance(message, str) else "it gave no reason"
     return QuestionRefusedError(f"The client did not answer {question.method}: {reason.rstrip('.')}.")

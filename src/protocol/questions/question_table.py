@@ -10,27 +10,27 @@ import msgspec
 from .client_question import ClientQuestion
 
 MAX_OPEN: Final = 1_000
-"""The most open questions of all calls together. A question may have 256 KiB; most have less than 2."""
+"""The maximum number of open questions of all calls. A question may have 256 KiB; most have less than 2 KiB."""
 MAX_OPEN_OF_PRINCIPAL: Final = 200
 MAX_OPEN_OF_CALL: Final = 16
-"""A client may show all of them at once."""
+"""The maximum number of open questions of a call. A client may show all of them at once."""
 MAX_OF_CALL: Final = 32
-"""The most questions of a call, including answered ones. No person answers more, and each stops the call's clock."""
+"""The maximum number of questions of a call, including answered ones. Each question stops the call's clock."""
 
 QuestionState = Literal["open", "answered", "withdrawn", "expired"]
 
 
 class OpenQuestion(msgspec.Struct, eq=False):
-    """A question, with what identifies it."""
+    """An open question and its identifiers."""
 
     id: str
     """Unique within its call."""
     token: str
-    """Unique and not guessable."""
+    """Unique and unguessable."""
     call: str
-    """The id of the client's call, which may have asked through its child calls."""
+    """The id of the client's call, even if one of its child calls asks."""
     principal: str
-    """The only principal that may answer."""
+    """The name of the only principal that may answer."""
     question: ClientQuestion
     expires_at: float
     state: QuestionState = "open"
@@ -41,7 +41,7 @@ class QuestionTable:
 
     def __init__(self) -> None:
         self._open: dict[str, OpenQuestion] = {}
-        # By call: the questions so far, while the call runs.
+        # The number of questions of each running call so far.
         self._asked: dict[str, int] = {}
 
     def __len__(self) -> int:
@@ -58,7 +58,9 @@ class QuestionTable:
         return f"{MAX_OPEN:,} questions are open, the limit of this daemon" if len(self._open) >= MAX_OPEN else None
 
     def add(self, entry: OpenQuestion) -> None:
-        """Adds a question that ``refusal`` allows. If its id is taken within the call, it gets another one."""
+        """Adds a question that ``refusal`` allows. If the call already has a question with its id, it gets another
+        id.
+        """
         asked = self._asked[entry.call] = self._asked.get(entry.call, 0) + 1
         if not entry.id or any(other.id == entry.id for other in self.of_call(entry.call)):
             entry.id = f"question-{asked}"
@@ -82,5 +84,5 @@ class QuestionTable:
         return True
 
     def forget(self, call: str) -> None:
-        """Forgets a call that has ended, whose questions are closed."""
+        """Forgets an ended call. Its questions must be closed."""
         self._asked.pop(call, None)

@@ -1,7 +1,7 @@
 """The OpenAPI 3.1 document of a toolset: one path per tool. Pure.
 
 https://spec.openapis.org/oas/v3.1.1.html. Each tool's schemas are components, so that references within them can be
-rewritten to where they are in the document.
+rewritten to their place in the document.
 """
 
 from collections.abc import Iterable, Mapping
@@ -18,9 +18,9 @@ _SUMMARY_CHARS: Final = 120
 _HOLDING_NAMED: Final = frozenset(
     {"$defs", "definitions", "dependencies", "dependentSchemas", "patternProperties", "properties"}
 )
-"""Keywords whose value holds schemas by names of the author's choice."""
+"""Keywords whose value is an object of named schemas."""
 _HOLDING_DATA: Final = frozenset({"const", "default", "enum", "examples", "example", "required"})
-"""Keywords whose value is data, whatever it looks like."""
+"""Keywords whose value is data, even if it looks like a schema."""
 
 _PROBLEM: Final[dict[str, Any]] = {
     "type": "object",
@@ -57,7 +57,7 @@ _PARAMETERS: Final[list[dict[str, Any]]] = [
 
 
 def openapi_document(tools: Iterable[ToolInfo], *, toolset: str, server: str) -> bytes:
-    """The document of a toolset's tools as JSON; ``server`` is the URL that the paths are below."""
+    """The document of a toolset's tools as JSON; ``server`` is the base URL of the paths."""
     schemas: dict[str, Any] = {"Problem": _PROBLEM}
     paths: dict[str, Any] = {}
     for tool in tools:
@@ -101,7 +101,7 @@ def _operation(tool: ToolInfo) -> dict[str, Any]:
         },
         "responses": {
             "200": {
-                "description": "The tool's data; if it returns none, its text.",
+                "description": "The tool's data, or its text if it returns no data.",
                 "headers": {
                     METADATA_HEADER: {"description": "The call's metadata, as JSON.", "schema": {"type": "string"}}
                 },
@@ -129,7 +129,7 @@ def _summary(description: str) -> str:
 
 
 def _placed(schema: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """The schema as the component ``name``. One with an id is a separate document: its references stay."""
+    """The schema as the component ``name``. A schema with an id is a separate document, so its references stay."""
     whole = dict(schema)
     return whole if "$id" in whole else _moved(whole, f"#/components/schemas/{name}")
 

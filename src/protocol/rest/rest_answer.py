@@ -12,9 +12,9 @@ from ..tool_call import Metadata, Progress, ToolResult
 
 METADATA_HEADER: Final = "toold-metadata"
 MAX_METADATA_BYTES: Final = 4096
-"""The longest header with metadata: servers and proxies accept 8 KiB for all headers together."""
+"""The maximum size of the header with metadata. Servers and proxies accept 8 KiB for all headers together."""
 _ALWAYS: Final = ("latency_ms", "provider", "model", "simulated", "spilled", "replayed", "cache_age_s")
-"""The fields of metadata that remain if all of them are too long."""
+"""The fields of metadata that remain if the whole metadata is too long."""
 
 STATUS_OF_CODE: Final[Mapping[str, int]] = {
     ErrorCode.INVALID_REQUEST: 400,
@@ -60,7 +60,7 @@ class RestAnswer(NamedTuple):
 
     @property
     def header_metadata(self) -> str | None:
-        """The metadata as a header's value: JSON in ASCII, and of long metadata only the most important fields."""
+        """The metadata as a header's value: JSON in ASCII. Long metadata is reduced to the most important fields."""
         if self.metadata is None:
             return None
         fields: dict[str, Any] = msgspec.to_builtins(self.metadata)
@@ -74,7 +74,7 @@ def answer_of(result: ToolResult) -> RestAnswer:
     """The answer to a call that has ended.
 
     Raises:
-        TypeError, ValueError, RecursionError: the tool's data cannot be written as JSON.
+        TypeError, ValueError, RecursionError: the tool's data is not valid JSON data.
     """
     if result.error is not None:
         return _failed(result.error, (), result.metadata)

@@ -20,10 +20,10 @@ _decode: Final = msgspec.json.Decoder(float_hook=finite).decode
 
 
 class RestRoute(NamedTuple):
-    """What a path addresses."""
+    """The target of a path."""
 
     toolset: str | None
-    """None: the caller's default toolset."""
+    """The toolset; None: the caller's default toolset."""
     tool: str | None
     """The tool to call; None: the OpenAPI document."""
 
@@ -46,7 +46,7 @@ def is_rest_path(path: str) -> bool:
 
 
 def route_of(path: str) -> RestRoute | None:
-    """What a path addresses; None if nothing. The path is decoded."""
+    """The target of a decoded path; None if there is none."""
     toolset: str | None = None
     if path.startswith(TOOLSETS_PREFIX):
         toolset, slash, rest = path[len(TOOLSETS_PREFIX) :].partition("/")
@@ -86,7 +86,7 @@ _REFUSED: Final[Mapping[int, ErrorCode]] = {
 
 
 def timeout_of(query: Mapping[str, str]) -> float | RestProblem | None:
-    """The call's timeout in milliseconds, as the query has it; None if it has none."""
+    """The call's timeout in milliseconds from the query; None if the query has none."""
     unknown = sorted(query.keys() - {"timeout_ms"})
     if unknown:
         return invalid_request(f"The query has {unknown[0][:_SHOWN_CHARS]!r}; only timeout_ms is known.")
@@ -126,7 +126,7 @@ def _decoded(body: bytes, decode: Any) -> dict[str, Any] | RestProblem:
         arguments = decode(body)
     except TooManyValuesError:
         return invalid_request(f"The body has more than {MAX_VALUES} values.")
-    except (ValueError, RecursionError) as error:  # msgspec's errors are ValueErrors, those of UTF-8 too
+    except (ValueError, RecursionError) as error:  # including msgspec's errors and UTF-8 errors
         return invalid_request(f"The body is not JSON, or too complex: {error}")
     if arguments is None:
         return {}

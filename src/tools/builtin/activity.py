@@ -12,7 +12,7 @@ from ..tool_context import ToolContext
 
 
 class ActivityArguments(Arguments):
-    """How many ended calls to list."""
+    """The number of ended calls to list."""
 
     ignored_arguments: ClassVar[Mapping[str, str]] = {
         **MODEL_OPTIONS,
@@ -31,7 +31,7 @@ class ActivityArguments(Arguments):
 @tool("activity", read_only=True, open_world=False, idempotent=True, unmetered=True)
 async def activity(arguments: ActivityArguments, context: ToolContext) -> dict[str, Any]:
     """List your running, waiting, paused and recently ended calls by session, with age, remaining time and progress.
-    What a paused call asks: call_status.
+    For the requests of a paused call, use call_status.
 
     Shows only calls of your own principal, without their arguments and answers.
     """

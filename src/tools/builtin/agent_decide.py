@@ -15,9 +15,9 @@ class RequestDecision(Arguments):
     id: str = Field(min_length=1, max_length=1000, description="The request's id.")
     decision: Literal["approve", "reject", "answer", "provided"]
     arguments: dict[str, Any] | None = Field(
-        default=None, description="With approve: all arguments of the call, as changed; default: as requested."
+        default=None, description="With approve: all arguments of the call, with your changes. Default: as requested."
     )
-    text: str | None = Field(default=None, max_length=100_000, description="The answer, or why it is rejected.")
+    text: str | None = Field(default=None, max_length=100_000, description="The answer, or the reason for a rejection.")
 
 
 class DecideArguments(Arguments):
@@ -30,8 +30,8 @@ class DecideArguments(Arguments):
 @tool("agent_decide", read_only=False, open_world=False, idempotent=True, destructive=True)
 async def agent_decide(arguments: DecideArguments, context: LookupContext) -> dict[str, Any]:
     """Decide, for the user, on requests of one of your paused calls, which call_status and activity list: approve or
-    reject a tool call that it wants to make, or answer its question. After the last decision the call resumes; use
-    call_status to follow it. `open`: requests without a decision. All decisions are made, or none.
+    reject a tool call, or answer a question. After the last decision the call resumes; use call_status to follow it.
+    `open` lists requests without a decision. If one decision is invalid, none is made.
     """
     decisions = [
         (each.id, InputDecision(each.decision, each.arguments, each.text or None)) for each in arguments.decisions

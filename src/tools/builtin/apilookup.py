@@ -11,7 +11,7 @@ from ..tool_context import ToolContext
 from .chat import TIMEOUT_S
 
 _SYSTEM: Final = """\
-Look up what is true now about an API, an SDK, a library or a platform. Today is {today}. What you learned in training \
+Look up the current facts about an API, an SDK, a library or a platform. Today is {today}. Your training knowledge \
 is older and may be wrong, so search the web before you answer, with the year in the query where versions matter.
 
 1. If the question is about a platform with versions (an operating system, a browser, a language), first find its \

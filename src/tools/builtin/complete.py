@@ -37,7 +37,7 @@ from .vendor.chat_request import chat_request
 from .vendor.function_definitions import FunctionDefinitions, ToolChoiceArgument, offered
 
 _DEPTHS: Final[Mapping[str, Depth]] = {"none": "minimal", "xhigh": "max"}
-"""OpenAI's names of reasoning efforts that are not names of thinking depths."""
+"""OpenAI's names of reasoning efforts that differ from the names of thinking depths."""
 
 
 class SchemaFormat(Arguments):
@@ -67,9 +67,11 @@ class CompleteArguments(Arguments):
         default=[], description="Functions that the model may call; you run them."
     )
     tool_choice: Annotated[ToolChoiceArgument, WithJsonSchema({"type": ["string", "object"]})] = Field(
-        default=None, description="auto, none, required, or a certain function."
+        default=None, description="auto, none, required, or the function to call."
     )
-    parallel_tool_calls: bool | None = Field(default=None, description="Whether it may call several functions at once.")
+    parallel_tool_calls: bool | None = Field(
+        default=None, description="Whether the model may call several functions at once."
+    )
     response_format: Annotated[ResponseFormat | None, WithJsonSchema({"type": "object"})] = Field(
         default=None, description="json_object, or json_schema with a schema."
     )
@@ -81,7 +83,7 @@ class CompleteArguments(Arguments):
     stop: Annotated[str | list[str] | None, WithJsonSchema({"type": ["string", "array"]})] = Field(
         default=None, description="Texts at which the answer ends."
     )
-    seed: int | None = Field(default=None, description="For answers that can be reproduced.")
+    seed: int | None = Field(default=None, description="For reproducible answers.")
     presence_penalty: float | None = Field(default=None, ge=-2, le=2, description="Favours new topics.")
     frequency_penalty: float | None = Field(default=None, ge=-2, le=2, description="Avoids repetition.")
     logit_bias: dict[str, float] | None = Field(default=None, description="Bias per token.")
@@ -102,13 +104,13 @@ _UNCHANGED: Final = (
     *("parallel_tool_calls", "top_p", "stop", "seed", "presence_penalty", "frequency_penalty", "logit_bias"),
     *("verbosity", "service_tier"),
 )
-"""Arguments that are sent as they are; the vendor decides."""
+"""Arguments that are sent unchanged; the vendor validates them."""
 
 
 @tool("complete", read_only=True, open_world=True, timeout_s=TIMEOUT_S)
 async def complete(arguments: CompleteArguments, context: ToolContext) -> ToolOutput:
-    """Make one completion of messages in OpenAI's format, with any model. For programs; `chat` reads files and keeps
-    conversations.
+    """Make one completion of messages in OpenAI's format, with any model. This tool is for programs; `chat` reads files
+    and keeps conversations.
 
     `structured.message` is the model's message, with its `tool_calls`, which you run.
     """
@@ -194,7 +196,7 @@ def _json_format(requested: ResponseFormat | None) -> JsonFormat | None:
 
 
 def _message(completion: Completion) -> dict[str, Any]:
-    """Returns the model's message in OpenAI's format, as the caller sends it back with the next request."""
+    """Returns the model's message in OpenAI's format. The caller sends it back with the next request."""
     message: dict[str, Any] = {"role": "assistant", "content": completion.text or None}
     if completion.reasoning:
         message["reasoning_content"] = completion.reasoning

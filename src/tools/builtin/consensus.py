@@ -32,7 +32,7 @@ async def consensus(arguments: ConsensusArguments, context: ToolContext) -> Tool
     """Ask several models the same question in parallel, optionally with a stance for or against, then synthesize.
 
     The text is the synthesis. `structured` has all `answers` and the models that `failed`; the call succeeds if at
-    least one model answers. Makes one completion per model, plus one. With step_number, each call asks one model.
+    least one model answers. Makes one completion per model, plus one. With step_number, each call asks only one model.
     """
     expanded = await expand_folders(arguments.files, context)
     if expanded.folders:

@@ -17,7 +17,7 @@ from .chat import MAX_FILES, MAX_IMAGES
 
 MAX_MODELS: Final = 8
 MODELS_SHARE: Final = 0.6
-"""The models' share of the call's time; the synthesis gets the rest. A model that is slower counts as failed."""
+"""The models' share of the call's time; the synthesis gets the rest. A slower model counts as failed."""
 CALLER: Final = "the caller"
 """The title of the caller's own view in the synthesis."""
 Row = dict[str, Any]
@@ -57,7 +57,7 @@ class Participant(Arguments):
 
     model: str = Field(min_length=1, description="Model id or alias, or auto.")
     stance: Stance = Field(default="neutral", description="Side to argue.")
-    stance_prompt: str | None = Field(default=None, min_length=1, description="Instructions, in place of the stance's.")
+    stance_prompt: str | None = Field(default=None, min_length=1, description="Instructions that replace the stance's.")
 
 
 class ConsensusArguments(Arguments):
@@ -65,7 +65,7 @@ class ConsensusArguments(Arguments):
 
     ignored_arguments: ClassVar[Mapping[str, str]] = {
         **dict.fromkeys(
-            ("total_steps", "next_step_required"), "there is one step per model, and the last one has the synthesis"
+            ("total_steps", "next_step_required"), "there is one step per model, and the last step has the synthesis"
         ),
         **dict.fromkeys(("current_model_index", "model_responses"), "the daemon keeps the answers"),
         **dict.fromkeys(("model", "use_assistant_model"), "models and synthesis_model say which models are asked"),
@@ -76,7 +76,7 @@ class ConsensusArguments(Arguments):
         default=[], description="Two to eight models: ids or aliases, or objects with a stance."
     )
     step_number: int | None = Field(
-        default=None, ge=1, description="Ask one model per call instead: 1 for the first, with all models."
+        default=None, ge=1, description="Ask one model per call: 1 for the first, together with all models."
     )
     findings: str = Field(default="", description="Your own view, for the synthesis only.")
     synthesis_model: str | None = Field(
@@ -121,10 +121,10 @@ class Outcome:
 
 
 def require_models(arguments: ConsensusArguments, context: ToolContext, *, least: int) -> None:
-    """Rejects too few models, an unknown one, and one that is listed twice.
+    """Rejects too few models, unknown models, and duplicates.
 
     Raises:
-        InvalidArgumentsError: it names the field.
+        InvalidArgumentsError: the error names the field.
     """
     if len(arguments.models) < least:
         problem = f"should have at least {least} item{'s' if least > 1 else ''}, not {len(arguments.models)}"
@@ -135,7 +135,9 @@ def require_models(arguments: ConsensusArguments, context: ToolContext, *, least
 
 
 def _require_distinct(participants: Sequence[Participant], context: ToolContext) -> None:
-    """Rejects a model listed twice with the same stance, even under two aliases: it would be paid for twice."""
+    """Rejects a model that is listed twice with the same stance, even under two aliases, because it would cost
+    twice.
+    """
     seen = set()
     for index, participant in enumerate(participants):
         field = f"models.{index}"
@@ -147,7 +149,7 @@ def _require_distinct(participants: Sequence[Participant], context: ToolContext)
 
 
 def resolve(name: str, field: str, context: ToolContext) -> str:
-    """Returns the model's id. An unknown name is reported before any model is asked and paid for."""
+    """Returns the model's id. Reports an unknown name before any model is asked and costs money."""
     if name.strip().lower() == AUTO:
         return AUTO
     try:
@@ -165,11 +167,11 @@ async def ask_outcome(
     context: ToolContext,
     time_s: float,
 ) -> Outcome:
-    """Asks one model, within ``time_s``. Its error is part of the outcome, and so is what was not read for it."""
+    """Asks one model, within ``time_s``. The outcome includes its error and the files that were not read."""
     system = f"{_ANSWER}\n\n{participant.stance_prompt or _STANCES[participant.stance]}"
     try:
         async with asyncio.timeout(time_s):
-            asked = replace(question, model=participant.model, system=system, fallback=())  # no answer counts twice
+            asked = replace(question, model=participant.model, system=system, fallback=())  # no model answers twice
             result = await ask(asked, context, stream=False)
     except TimeoutError:
         return Outcome(
@@ -186,9 +188,9 @@ async def synthesize(
     """Asks a model for the synthesis of ``views``, the texts by title.
 
     Raises:
-        CallError: as ``ask``; its ``details.answers`` are ``answers``, which were paid for.
+        CallError: as raised by ``ask``; ``details.answers`` has ``answers``, which have cost money.
     """
-    # Attached as files: an answer that does not fit into the window is omitted as a whole and reported.
+    # Answers are attached as files, because a file that does not fit into the window is omitted whole and reported.
     request = ModelQuestion(
         f"The question was:\n\n{tagged('question', question)}", system=_SYNTHESIS, model=model, files=tuple(views)
     )
@@ -206,7 +208,7 @@ async def synthesize(
 
 
 def combined_error(failed: Sequence[Outcome]) -> CallError:
-    """Combines the errors into one, of their common type if there is one, else a ProviderError."""
+    """Combines the errors into one, of their common type or else a ProviderError."""
     errors = [outcome.error for outcome in failed if outcome.error is not None]
     kind = type(errors[0]) if len({type(error) for error in errors}) == 1 else ProviderError
     messages = "; ".join(f"{outcome.title}: {outcome.error.message}" for outcome in failed if outcome.error)

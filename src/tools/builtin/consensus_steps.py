@@ -1,4 +1,4 @@
-"""``consensus`` in steps: each call asks one model; the last one also writes the synthesis."""
+"""``consensus`` in steps: each call asks one model; the last call also writes the synthesis."""
 
 from typing import Any
 
@@ -27,18 +27,18 @@ _STATE = "consensus"
 
 
 class ConsensusRun(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The models of a run, in the order in which they are asked, and what they answered so far."""
+    """The models of a run, in the order in which they are asked, and their answers so far."""
 
     question: str
     models: tuple[dict[str, Any], ...]
     rows: tuple[Row, ...] = ()
-    """One per model that was asked: its answer or its error, with its ``title``."""
+    """A row for each model that was asked: its answer or its error, with its ``title``."""
     notes: tuple[str, ...] = ()
     """The caller's own view."""
     files: tuple[str, ...] = ()
-    """As the caller named them."""
+    """The paths as the caller gave them."""
     names: tuple[str, ...] = ()
-    """The names of the files, by which later turns read them again."""
+    """The names by which later turns read the files again."""
     images: tuple[str, ...] = ()
     thinking: bool | Depth | None = None
     synthesis: Row | None = None
@@ -50,16 +50,17 @@ class ConsensusRun(msgspec.Struct, frozen=True, omit_defaults=True):
         return [_public(row) for row in self.rows if "text" not in row]
 
     def index_of(self, step_number: int) -> int:
-        """The index of the model that a step asks: the next one, or that of a repeated step; after the last step, the
-        number of models.
+        """The index of the model that a step asks: the next model, or the same model if the step is repeated. After the
+        last step, the number of models.
         """
         return min(step_number - 1, len(self.rows))
 
 
 async def ask_next_model(arguments: ConsensusArguments, step_number: int, context: ToolContext) -> ToolOutput:
-    """Asks the step's model. Step 1, and a step of no known run, begin a run with ``arguments.models``.
+    """Asks the step's model. Step 1, or a step without a known run, begins a run with ``arguments.models``.
 
-    A step after the last one, which earlier servers had for the synthesis, gets the synthesis again and asks no model.
+    A step after the last one, which earlier servers used for the synthesis, returns the synthesis again and asks no
+    model.
 
     Raises:
         InvalidArgumentsError: the run begins without models.
@@ -90,7 +91,7 @@ async def ask_next_model(arguments: ConsensusArguments, step_number: int, contex
 async def _asked(
     run: ConsensusRun, index: int, arguments: ConsensusArguments, conversation: Conversation, context: ToolContext
 ) -> ConsensusRun:
-    """The run with the answer or the error of one model, and without a synthesis of the answers before it."""
+    """The run with the answer or the error of one more model. An earlier synthesis is removed."""
     images = await read_images(arguments.images, context)
     earlier = await read_images([image for image in run.images if image not in arguments.images], context)
     files = await read_files(run.files, context)
@@ -124,7 +125,7 @@ async def _synthesized(run: ConsensusRun, arguments: ConsensusArguments, context
 
 
 def _answer(run: ConsensusRun, number: int, continuation_id: str) -> ToolOutput:
-    """The answer of the step's model, and then the synthesis or who is asked next."""
+    """The answer of the step's model, followed by the synthesis or the name of the next model."""
     is_last = number == len(run.models)
     head = {
         "status": "complete" if is_last else "in_progress",

@@ -58,7 +58,7 @@ async def health(_arguments: HealthArguments, context: ToolContext) -> dict[str,
 async def status(arguments: StatusArguments, context: LookupContext) -> dict[str, Any]:
     """Show version, uptime, limits and their use, connections, providers, and your tokens, cost and recent calls.
 
-    An operator's token shows those of all principals.
+    With an operator's token: the tokens, cost and calls of all principals.
     """
     daemon, principal = context.daemon, context.principal
     report = await daemon.status(principal, recent=arguments.recent, days=arguments.days)

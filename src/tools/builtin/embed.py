@@ -24,7 +24,7 @@ from ..tool_context import ToolContext
 from .chat import TIMEOUT_S
 
 _SUGGESTIONS: Final = 5
-"""The models that an error names."""
+"""The maximum number of models that an error names."""
 _LARGEST_TOKEN: Final = 2**31 - 1
 """The vendors' tokens are 32-bit numbers."""
 
@@ -32,10 +32,10 @@ Inputs = tuple[str, ...] | tuple[tuple[int, ...], ...]
 
 
 def read_inputs(value: Any) -> Inputs:
-    """Returns the texts, or the tokens of each text; a single one counts as a list of one.
+    """Returns the texts, or the tokens of each text. A single text counts as a list of one.
 
     Raises:
-        ValueError: the value is neither; the message names the item.
+        ValueError: the value is neither texts nor tokens; the message names the item.
     """
     if isinstance(value, str):
         value = [value]
@@ -57,7 +57,7 @@ def read_inputs(value: Any) -> Inputs:
             is_list = isinstance(item, list | tuple) and all(map(_is_token, item))
             problem = None if is_list else "is neither a text nor a list of tokens (integers from 0)"
         if problem is None and not item:
-            problem = "is empty; no embedding can be made of it"
+            problem = "is empty; an embedding needs content"
         if problem is not None:
             raise ValueError(f"item {place} {problem}")
     return tuple(value) if texts else tuple(map(tuple, value))
@@ -80,7 +80,7 @@ class EmbedArguments(Arguments):
     )
     fallback: Annotated[list[str], Field(max_length=MAX_FALLBACKS)] = Field(
         default=[],
-        description="Models to ask if the first fails. Only the same model elsewhere makes comparable embeddings.",
+        description="Models to ask if the first fails. Only the same model of another provider is comparable.",
     )
 
 
@@ -97,7 +97,9 @@ async def embed(arguments: EmbedArguments, context: ToolContext) -> ToolOutput:
         context.capabilities(model.provider)  # raises if the provider is not configured
         return ModelChoice(model)
 
-    models = select_models(select(arguments.model), arguments.fallback, (), select)  # no setting's: decision 95
+    models = select_models(
+        select(arguments.model), arguments.fallback, (), select
+    )  # fallbacks of settings do not apply: decision 95
 
     async def attempt(choice: ModelChoice, _on_start: Callable[[], None] | None) -> tuple[ModelChoice, Embeddings]:
         model = choice.model
@@ -127,7 +129,7 @@ def _embedding_model(name: str, context: ToolContext) -> Model:
     """Returns the model with this name.
 
     Raises:
-        InvalidArgumentsError: it is unknown, or makes no embeddings; the message names models that do.
+        InvalidArgumentsError: the model is unknown, or makes no embeddings; the message names models that do.
     """
     if name.strip().lower() == AUTO:
         problem = "auto cannot be used here, because embeddings of different models cannot be compared"
@@ -137,5 +139,5 @@ def _embedding_model(name: str, context: ToolContext) -> Model:
             return model
         problem = f"{model.id} makes completions, not embeddings"
     names = [model.id for model in available_models(context.daemon, kind="embedding")][:_SUGGESTIONS]
-    advice = f"name a model that makes them: {either(names)}" if names else "no configured provider is known to do so"
+    advice = f"use an embedding model: {either(names)}" if names else "no configured provider is known to have one"
     raise InvalidArgumentsError(f"model: {problem}; {advice}.", details={"fields": {"model": problem}, "models": names})

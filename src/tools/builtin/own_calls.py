@@ -16,23 +16,23 @@ class CallArguments(Arguments):
     """The id of a call."""
 
     call_id: str = Field(
-        min_length=1, max_length=1000, description="Call id, from a detached call's answer or from activity."
+        min_length=1, max_length=1000, description="Call id, from the answer of a detached call, or from activity."
     )
 
 
 @tool("call_status", read_only=True, open_world=False, idempotent=True, unmetered=True)
 async def call_status(arguments: CallArguments, context: LookupContext) -> dict[str, Any]:
     """Get the state of one of your calls: `waiting`, `running` or `ending`, with progress and remaining time; `paused`,
-    with the requests that agent_decide takes decisions on; or `done`, `failed`, `interrupted` (the daemon crashed; the
-    outcome is unknown) or `expired` (the result was deleted). `unknown`: no such call, not yours, or too old.
+    with its requests, which agent_decide decides; or `done`, `failed`, `interrupted` (the daemon crashed; the outcome
+    is unknown) or `expired` (the result was deleted). `unknown`: no such call, not yours, or too old.
     """
     return _summary(await context.look_up_call(arguments.call_id))
 
 
 @tool("call_result", read_only=True, open_world=False, idempotent=True, unmetered=True)
 async def call_result(arguments: CallArguments, context: LookupContext) -> dict[str, Any]:
-    """Get the result of one of your detached calls or child calls: its `result` or its `error`. For a call that has
-    not ended, get its state.
+    """Get the `result` or the `error` of one of your detached calls or child calls. For a call that has not ended, get
+    its state.
     """
     info = await context.look_up_call(arguments.call_id)
     if info.is_unfinished:
@@ -45,7 +45,7 @@ async def call_result(arguments: CallArguments, context: LookupContext) -> dict[
 @tool("cancel_call", read_only=False, open_world=False, idempotent=True, destructive=True)
 async def cancel_call(arguments: CallArguments, context: LookupContext) -> dict[str, Any]:
     """Cancel one of your calls and its child calls. `cancelled` is false if the call was already ending or had ended;
-    `state` then has its state.
+    `state` then says which.
     """
     if await context.cancel_call(arguments.call_id):
         return {"call_id": arguments.call_id, "cancelled": True}

@@ -25,7 +25,7 @@ class ProviderCapabilitiesArguments(Arguments):
 
 @tool("provider_capabilities", read_only=True, open_world=False, idempotent=True)
 async def provider_capabilities(arguments: ProviderCapabilitiesArguments, context: ToolContext) -> list[dict[str, Any]]:
-    """Show each provider's models, largest context window, state, and which models support images, thinking,
+    """Show each provider's state, models and largest context window, and which models support images, thinking,
     functions and web search, or make embeddings.
 
     `missing` says what to configure if a provider is unavailable.

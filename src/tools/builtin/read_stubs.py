@@ -14,12 +14,11 @@ from ..tool import Arguments, tool
 
 MAX_NAMES: Final = 50
 MAX_BYTES: Final = 32 * 1024
-"""The size of an answer, some 8,000 tokens; an index of 400 tools is about this large. Only a single signature may be
-larger."""
+"""The maximum size of an answer: some 8,000 tokens, or an index of 400 tools. Only a single signature may be larger."""
 
 
 class ReadStubsArguments(Arguments):
-    """Which stubs to return."""
+    """The stubs to return."""
 
     names: list[str] = Field(
         default=[],
@@ -34,8 +33,8 @@ class ReadStubsArguments(Arguments):
 
 @tool("read_stubs", read_only=True, open_world=False, idempotent=True)
 async def read_stubs(arguments: ReadStubsArguments, context: LookupContext) -> str:
-    """Get the Python functions by which a program calls the tools: typed signatures for `names` or a `module`, or
-    without arguments an index with one line per function. Long answers say how to continue.
+    """Get the Python functions with which a program calls the tools: typed signatures for `names` or a `module`, or,
+    without arguments, an index with one line per function. Long answers say how to continue.
     """
     stubs = context.toolset_view.stubs
     if not (arguments.names or arguments.module):
@@ -44,7 +43,7 @@ async def read_stubs(arguments: ReadStubsArguments, context: LookupContext) -> s
         known = list(stubs.modules)
         hint = did_you_mean(close_names(arguments.module, known)) or f"known: {', '.join(known) or 'none'}"
         raise InvalidArgumentsError(as_sentence(f"module: unknown module {arguments.module[:100]!r}; {hint}"))
-    # In a thread: the first request costs about 1 ms per tool.
+    # Runs in a thread, because the first request costs about 1 ms per tool.
     return await asyncio.to_thread(_requested, stubs, arguments.names, arguments.module, arguments.offset)
 
 
@@ -55,7 +54,7 @@ def _requested(stubs: StubSet, names: Sequence[str], module: str | None, offset:
         text, rest = stubs.signatures_within(names, MAX_BYTES)
         parts.append(text)
         if rest:
-            parts.append(f"Omitted, since the answer would be too long: {', '.join(rest)}. Request them separately.")
+            parts.append(f"Omitted because the answer would be too long: {', '.join(rest)}. Request them separately.")
     if module is not None:
         room = MAX_BYTES - sum(len(part.encode()) for part in parts)
         parts.append(_module_page(stubs, module, offset, room))
@@ -101,7 +100,7 @@ def _index(stubs: StubSet, offset: int) -> str:
 
 
 def _fitting(lines: Sequence[str], max_bytes: int) -> list[str]:
-    """The first of the lines, of at most ``max_bytes`` together, but at least one."""
+    """The first lines, with at most ``max_bytes`` in total, but at least one line."""
     size = 0
     for number, line in enumerate(lines):
         size += len(line.encode()) + 1

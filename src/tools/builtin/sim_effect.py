@@ -12,7 +12,7 @@ from ..tool_context import ToolContext
 from ..tool_definition import Tool
 
 EFFECT_LOG: Final = "sim_effect.log"
-"""In the state directory; one line per execution."""
+"""The name of the log in the state directory. It has one line per execution."""
 
 
 class EffectArguments(Arguments):
@@ -28,8 +28,8 @@ def simulated_tools(log: Path) -> list[Tool]:
     @tool("sim_effect", read_only=False, open_world=False)
     async def sim_effect(arguments: EffectArguments, context: ToolContext) -> str:  # noqa: ARG001 - every tool's signature
         """SIMULATED write: append `text` as a line to `sim_effect.log` in the state directory, then wait `delay_ms`."""
-        # A single write to a file opened with O_APPEND: lines of concurrent calls do not interleave, and the line
-        # survives a kill of the process.
+        # One write to a file opened with O_APPEND: lines of concurrent calls do not interleave, and the line survives a
+        # kill of the process.
         descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         try:
             os.write(descriptor, f"{arguments.text}\n".encode(errors="replace"))

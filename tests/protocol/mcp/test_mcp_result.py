@@ -114,7 +114,7 @@ def test_errors_are_results(revision: McpRevision) -> None:
         (OverCapacityError("Full.", retry_after_ms=500), False, "sent again after 500 ms", "effect"),
         (ToolExecutionError("Broken.", transient=True), True, "may be sent again.", "effect"),
         (OverCapacityError("Full"), False, "Full. The same call", "effect"),
-        (ToolExecutionError("Broken"), False, "Broken. It may have had", "sent again"),
+        (ToolExecutionError("Broken"), False, "Broken. The call may have had", "sent again"),
         (ToolExecutionError("Broken."), False, "may have had its effect", "sent again"),
         (OutcomeUnknownError("Cut; look whether it had its effect."), False, "look whether", "all the same"),
         (CallCancelledError("Cut.", executed="no"), False, "Cut.", "effect"),

@@ -111,7 +111,7 @@ async def test_signatures_have_pages(context: Any) -> None:
     assert pages > 2
     text = await read(context, names=[f"crm_f{n:02}" for n in range(30)])
     first = text.count("async def ")
-    assert f"Omitted, since the answer would be too long: crm.f{first:02}, " in text
+    assert f"Omitted because the answer would be too long: crm.f{first:02}, " in text
     assert text.endswith("crm.f29. Request them separately.")
 
 

@@ -25,7 +25,7 @@ class ModelToolCall(Arguments):
     type: Literal["function", "builtin_function"] = "function"
     function: CalledFunction
     extra_content: dict[str, Any] | None = None
-    """What the vendor sent with the call, such as Gemini's thought signature."""
+    """Data that the vendor sent with the call, such as Gemini's thought signature."""
 
 
 class ChatText(Arguments):
@@ -63,7 +63,7 @@ class ChatMessage(Arguments):
 
 
 ChatMessages = Annotated[list[ChatMessage | str], Field(min_length=1, max_length=1000)] | str
-"""``messages``: the conversation; a text is a message of the user."""
+"""The argument ``messages``: the conversation. A text is a message of the user."""
 
 
 def parse_messages(messages: Sequence[ChatMessage | str] | str) -> tuple[Message, ...]:

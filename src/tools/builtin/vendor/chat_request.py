@@ -1,4 +1,4 @@
-"""The request of a chat whose messages the caller sends whole."""
+"""The request of a chat whose caller sends all messages."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -24,12 +24,12 @@ from .chat_messages import images_in
 def chat_request(
     messages: tuple[Message, ...], options: ModelQuestion, context: ToolContext
 ) -> tuple[ModelChoice, CompletionRequest]:
-    """Returns the model and the request: the messages, with an instruction if the operator set a language.
+    """Returns the model and the request. The messages get an instruction if the operator set a language.
 
     The conversation is never shortened. The prompt of ``options`` is not used.
 
     Raises:
-        InvalidArgumentsError, ContextLengthExceededError, ServiceUnavailableError: as ``ask``.
+        InvalidArgumentsError, ContextLengthExceededError, ServiceUnavailableError: as raised by ``ask``.
     """
     options = supported_question(options, context)
     messages = messages_in_language(messages, context.daemon.locale)

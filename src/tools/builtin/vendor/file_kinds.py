@@ -14,14 +14,15 @@ from ...completions import either
 Kind = Literal["program", "archive", "audio recording", "video", "image", "document", "text"]
 
 _INSPECTED_BYTES: Final = 65_536
-"""Inspected at a file's beginning, and at its end, where a ZIP archive has its directory."""
+"""The number of bytes inspected at a file's beginning, and at its end, where a ZIP archive has its directory."""
 
 _PROGRAMS: Final = (
     b"\x7fELF", b"\xfe\xed\xfa\xce", b"\xfe\xed\xfa\xcf", b"\xce\xfa\xed\xfe", b"\xcf\xfa\xed\xfe",
     b"\xca\xfe\xba\xbe", b"\0asm", b"dex\n035\0",
 )  # fmt: skip
 """ELF, Mach-O (32 and 64 bits, both byte orders, and universal, whose signature Java classes share), WebAssembly and
-Android. Windows programs begin with ``MZ``, as text may, so they are checked separately."""
+Android. Windows programs begin with ``MZ``, and so may text; they are checked separately.
+"""
 _GZIP: Final = b"\x1f\x8b"
 _ARCHIVES: Final = (
     _GZIP, b"BZh", b"\xfd7zXZ\0", b"7z\xbc\xaf\x27\x1c", b"Rar!\x1a\x07", b"\x28\xb5\x2f\xfd", b"MSCF\0\0\0\0",
@@ -57,7 +58,7 @@ _ACCEPTED: Final[Mapping[str, frozenset[Kind]]] = {
     "code-interpreter": _EXTRACTED,
     "voice-clone-input": frozenset({"audio recording"}),
 }
-"""Purpose of the upload → kinds that the vendor can use."""
+"""Maps the purpose of the upload to the kinds that the vendor can use."""
 
 
 def kind_of(name: str, content: bytes) -> Kind | None:

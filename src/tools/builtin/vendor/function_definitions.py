@@ -17,7 +17,7 @@ class Function(Arguments):
     """The definition of a function."""
 
     name: str = Field(pattern=r"^[A-Za-z0-9_-]{1,64}$", description="1-64 of A-Z, a-z, 0-9, _ and -.")
-    description: str = Field(default="", description="What it does and when to use it.")
+    description: str = Field(default="", description="What the function does and when to use it.")
     parameters: dict[str, Any] = Field(
         default={"type": "object", "properties": {}}, description="JSON Schema of its arguments."
     )
@@ -60,8 +60,8 @@ class FunctionChoice(Arguments):
 
 
 def _kind(item: Any) -> str:
-    """Returns the tag of an item of ``tools``: the vendor's tool or the caller's function. Validation errors then
-    concern only the matching model.
+    """Returns the tag of an item of ``tools``: the vendor's tool or the caller's function. Validation then reports only
+    errors of the matching model.
     """
     kind = item.get("type") if isinstance(item, dict) else getattr(item, "type", None)
     return "vendors" if kind in {"builtin_function", "web_search"} else "callers"
@@ -81,10 +81,10 @@ def _require_unique_names(definitions: list[Definition]) -> list[Definition]:
 
 
 FunctionDefinitions = Annotated[list[Definition], Field(max_length=128), AfterValidator(_require_unique_names)]
-"""``tools``; 128 is Moonshot's limit."""
+"""The argument ``tools``. 128 is Moonshot's limit."""
 
 ToolChoiceArgument = Literal["auto", "none", "required"] | FunctionChoice | None
-"""``tool_choice``, as in the vendors' APIs."""
+"""The argument ``tool_choice``, as in the vendors' APIs."""
 
 
 def searches(definitions: Sequence[Definition]) -> bool:

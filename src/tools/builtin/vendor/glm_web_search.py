@@ -31,10 +31,10 @@ class GlmWebSearchArguments(Arguments):
         "Default: the platform's best.",
     )
     request_id: str | None = Field(
-        default=None, min_length=1, max_length=128, description="Your id of the request, for Zhipu's support."
+        default=None, min_length=1, max_length=128, description="Your id for the request, for Zhipu's support."
     )
     user_id: str | None = Field(
-        default=None, min_length=1, max_length=128, description="Your id of the end user, for Zhipu's abuse control."
+        default=None, min_length=1, max_length=128, description="Your id for the end user, for Zhipu's abuse control."
     )
 
 

@@ -14,7 +14,7 @@ from .chat_messages import ChatMessages, parse_messages
 from .chat_request import chat_request
 
 ANSWER_TOKENS: Final = 64
-"""Limit of the answer, which is not needed."""
+"""The maximum length of the answer, whose text is not needed."""
 
 
 class KimiCaptureHeadersArguments(Arguments):
@@ -22,7 +22,7 @@ class KimiCaptureHeadersArguments(Arguments):
 
     ignored_arguments: ClassVar[Mapping[str, str]] = {
         "call_key": "a repeated request id gets the stored answer; no key is sent to the vendor",
-        "tool_name": "it named the cache of an earlier server; cache_key does so now",
+        "tool_name": "cache_key now names the cache",
     }
 
     prompt: str = Field(
@@ -37,7 +37,7 @@ class KimiCaptureHeadersArguments(Arguments):
     cache_key: Annotated[str | None, FormerNames("session_id")] = Field(
         default=None,
         min_length=1,
-        description="Sent as prompt_cache_key; one key per common beginning.",
+        description="Sent as prompt_cache_key. Use one key per common beginning of prompts.",
     )
 
     @model_validator(mode="after")

@@ -28,7 +28,8 @@ class KimiChatWithToolsArguments(Arguments):
     )
     tools: FunctionDefinitions = Field(default=[], description="Functions that the model may call.")
     tool_choice: ToolChoiceArgument = Field(
-        default=None, description="Whether the model must call a function: auto, none, required, or a certain function."
+        default=None,
+        description="Whether the model must call a function: auto, none, required, or the function to call.",
     )
     web_search: Annotated[bool, FormerNames("use_websearch")] = Field(
         default=False, description="Let Kimi search the web; excludes thinking."
@@ -44,7 +45,7 @@ async def kimi_chat_with_tools(arguments: KimiChatWithToolsArguments, context: T
     """Chat with a Kimi model that may call your functions. `tool_calls` lists the calls; you run them. To continue,
     send your messages, the messages in `append`, and one tool message per result.
 
-    Makes one completion, and with web_search one more per search.
+    Makes one completion; with web_search, one more per search.
     """
     messages = parse_messages(arguments.messages)
     functions, tool_choice = offered(arguments.tools, arguments.tool_choice)

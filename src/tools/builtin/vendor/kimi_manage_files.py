@@ -16,11 +16,11 @@ from .remote_files import FILES_TIMEOUT_S, file_line, file_row
 Operation = Literal["list", "info", "delete", "cleanup_expired", "cleanup_all", "cleanup_orphaned"]
 
 LISTED_FILES: Final = 100
-"""Files that ``list`` shows without ``limit``."""
+"""The number of files that ``list`` shows without ``limit``."""
 MAX_FILES: Final = 1000
 """The maximum number of files of a Kimi account, and so of files that one clean-up deletes."""
 RESERVED_S: Final = 5.0
-"""A clean-up deletes no further file if less of the call's time remains: its answer must say what was deleted."""
+"""With less time left, a clean-up deletes no further files, so that its answer can say what was deleted."""
 
 _NOT_DELETED: Final = (
     "nothing was deleted, because dry_run is true by default; set it to false to delete the matching files"
@@ -36,8 +36,8 @@ class KimiManageFilesArguments(Arguments):
     """An operation and its files."""
 
     operation: Operation = Field(
-        description="cleanup_expired deletes files older than older_than_days, cleanup_orphaned those that toold did "
-        "not upload, cleanup_all all."
+        description="cleanup_expired deletes files older than older_than_days; cleanup_orphaned, files that toold did "
+        "not upload; cleanup_all, all files."
     )
     file_id: str | None = Field(default=None, min_length=1, description="For info and delete.")
     purpose: Literal["file-extract", "image", "video", "batch"] | None = Field(
@@ -50,7 +50,7 @@ class KimiManageFilesArguments(Arguments):
         description=f"Maximum number of files. Default: {LISTED_FILES} for list, {MAX_FILES} for clean-ups.",
     )
     older_than_days: float = Field(
-        default=30, ge=0, le=36500, description="For cleanup_expired: minimum age of deleted files."
+        default=30, ge=0, le=36500, description="For cleanup_expired: minimum age of deleted files, in days."
     )
     dry_run: bool = Field(default=True, description="For clean-ups: list the files without deleting them.")
 
@@ -73,11 +73,11 @@ class KimiManageFilesArguments(Arguments):
     timeout_s=FILES_TIMEOUT_S,
 )
 async def kimi_manage_files(arguments: KimiManageFilesArguments, context: ToolContext) -> ToolOutput:
-    """List, inspect or delete the files that you uploaded to Kimi, or clean up: delete old ones, all, or those that
-    toold did not upload.
+    """List, inspect or delete the files that you uploaded to Kimi, or clean up: delete old files, all files, or files
+    that toold did not upload.
 
-    With an operator's token: all files of the API key, also those of other programs. Clean-ups delete only if dry_run
-    is false.
+    With an operator's token: all files of the API key, including those of other programs. Clean-ups delete only if
+    dry_run is false.
     """
     files = context.vendor_files("kimi")
     match arguments.operation:
@@ -127,7 +127,7 @@ def _cleaned_up(arguments: KimiManageFilesArguments, files: Sequence[RemoteFile]
 
 def _preview(arguments: KimiManageFilesArguments, files: Sequence[RemoteFile], matching: int) -> ToolOutput:
     data = _cleaned_up(arguments, files, matching)
-    lines = [f"{data.get('notice', 'With dry_run false this deletes')}:", *map(file_line, files)]
+    lines = [f"{data.get('notice', 'With dry_run false, this call deletes')}:", *map(file_line, files)]
     return ToolOutput("\n".join(lines), data)
 
 

@@ -12,11 +12,11 @@ from ...workspace_files import BinaryFile
 from .file_kinds import unsupported_reason
 
 MAX_UPLOAD_BYTES: Final = 100 * 1024 * 1024
-"""Total per call, since all files are read before the first upload; also the vendors' limit per file."""
+"""The limit per call, because all files are read before the first upload. It is also the vendors' limit per file."""
 UPLOAD_TIMEOUT_S: Final = 300.0
-"""The time to upload 100 MB at 3 Mbit/s."""
+"""The timeout of an upload: the time for 100 MB at 3 Mbit/s."""
 FILES_TIMEOUT_S: Final = 60.0
-"""For lists, deletions and downloads."""
+"""The timeout of lists, deletions and downloads."""
 
 
 async def upload_files(
@@ -25,8 +25,8 @@ async def upload_files(
     """Uploads files in sequence. ``files`` maps argument fields to files. Checks all files before the first upload.
 
     Raises:
-        InvalidArgumentsError: the vendor does not accept one of the files for this purpose.
-        CallError: the vendor failed; ``details.uploaded`` lists the files uploaded before.
+        InvalidArgumentsError: the vendor does not accept one of the files for this purpose. CallError: the vendor
+        failed; ``details.uploaded`` lists the files that were uploaded before.
     """
     vendor_files = context.vendor_files(provider)
     for field, file in files.items():
@@ -49,7 +49,7 @@ def require_supported_kind(file: BinaryFile, purpose: str) -> None:
     """Checks that a vendor can use a file of this kind.
 
     Raises:
-        InvalidArgumentsError: names the file's kind and the kinds that the purpose accepts.
+        InvalidArgumentsError: the vendor cannot; the message names the file's kind and the accepted kinds.
     """
     if reason := unsupported_reason(file.name, file.content, purpose):
         raise InvalidArgumentsError(f"{reason}.")

@@ -12,7 +12,7 @@ from .remote_files import FILES_TIMEOUT_S, extracted
 
 
 class SmartFileDownloadArguments(Arguments):
-    """A file and a range of its text."""
+    """A vendor's file, and the range of its text to return."""
 
     ignored_arguments: ClassVar[Mapping[str, str]] = {
         "destination": "tools write no files; the text is in the answer, for you to write"

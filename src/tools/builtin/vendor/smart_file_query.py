@@ -61,7 +61,8 @@ class _Attachment:
 @tool(_NAME, read_only=False, open_world=True, timeout_s=TIMEOUT_S + UPLOAD_TIMEOUT_S)
 async def smart_file_query(arguments: SmartFileQueryArguments, context: ToolContext) -> ToolOutput:
     """Ask a model about one file. Text is embedded in the prompt, an image is sent to a model with vision, and any
-    other document is uploaded to Kimi for text extraction. `method` says which; reuse `file_id` to avoid an upload.
+    other document is uploaded to Kimi for text extraction. `method` says which way was used; reuse `file_id` to avoid
+    an upload.
     """
     question = ModelQuestion(
         arguments.question,

@@ -1,4 +1,4 @@
-"""How earlier servers wrote the confidence and the issues of a step. Pure."""
+"""Converts the confidence and the issues of a step from the forms of earlier servers. Pure."""
 
 import json
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ _CONFIDENCE: Final[Mapping[str, str]] = {
     "partial": "medium",
     "complete": "certain",
 }
-"""Words that some tools of the predecessors used, and the current ones."""
+"""Maps words of the predecessors' tools to the current words."""
 _SEVERITY: Final[Mapping[str, str]] = {
     "blocker": "critical",
     "major": "high",
@@ -25,11 +25,11 @@ _SEVERITY: Final[Mapping[str, str]] = {
 }
 _SEVERITIES: Final = frozenset(get_args(Severity))
 _DESCRIPTIONS: Final = ("title", "issue", "message", "summary", "type")
-"""Fields that describe an issue without a description, the best one first."""
+"""Fields that describe an issue without a description, best first."""
 
 
 def as_confidence(value: Any) -> Any:
-    """A former word for the confidence as the current one: ``Very High`` is very_high, ``complete`` is certain."""
+    """Converts a former word for the confidence: ``Very High`` is very_high, ``complete`` is certain."""
     if not isinstance(value, str):
         return value
     word = _word(value)
@@ -37,7 +37,7 @@ def as_confidence(value: Any) -> Any:
 
 
 def as_issues(value: Any) -> Any:
-    """Issues with free fields in the current form: texts, other words for the severity, lines as text."""
+    """Converts issues to the current form: issues that are texts, other words for the severity, lines as text."""
     if not isinstance(value, list):
         return value
     issues = [_issue(item) for item in value]

@@ -21,7 +21,7 @@ def in_progress_answer(
     question: AskUser | None = None,
     omitted: Sequence[OmittedContent] = (),
 ) -> ToolOutput:
-    """Returns the answer after a step that is not the last: what to ask the user, and what to examine next."""
+    """Returns the answer after a step that is not the last: a question to the user, and what to examine next."""
     next_actions, missing = suggestions(definition, run, number), missing_fields(definition, run, number)
     if question is not None:
         words = " or ".join(question.choices)
@@ -36,7 +36,7 @@ def in_progress_answer(
     if missing:
         lines += ["", "Missing so far:", *(f"- {field}: {what}" for field, what in missing.items())]
     if omitted:
-        lines += ["", "Not kept:", *(f"- {part.what}: {part.reason}" for part in omitted)]
+        lines += ["", "Not stored:", *(f"- {part.what}: {part.reason}" for part in omitted)]
     lines += ["", f'Then call {definition.name} with step_number {number + 1} and continuation_id "{continuation_id}".']
     return ToolOutput("\n".join(lines), data)
 
@@ -71,7 +71,9 @@ def expert_answer(
     reply: QuestionResult,
     unreadable: Sequence[OmittedContent],
 ) -> ToolOutput:
-    """Returns the answer after a last step with an expert call. A reply that does not fit the schema is kept as is."""
+    """Returns the answer after a last step with an expert call. A reply that does not fit the schema is returned as
+    text.
+    """
     data = _end(definition, run, number, continuation_id, expert_called=True) | reply.data()
     if unreadable:
         data["omitted"] = [*data.get("omitted", ()), *(part.as_data() for part in unreadable)]

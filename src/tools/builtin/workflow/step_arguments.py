@@ -1,4 +1,4 @@
-"""The arguments of a workflow tool: the common ones and those of its definition. Pure."""
+"""The arguments of a workflow tool: the common arguments and those of its definition. Pure."""
 
 from typing import Annotated, Any, Final, Literal
 
@@ -14,9 +14,9 @@ from .workflow_definition import Argument, Confidence, Severity, WorkflowDefinit
 from .workflow_run import WorkflowIssue, WorkflowStep
 
 MAX_FILES: Final = 64
-"""Relevant files per step."""
+"""The maximum number of relevant files per step."""
 MAX_STEPS: Final = 1_000
-"""Steps per run; real runs have far fewer."""
+"""The maximum number of steps per run; real runs have far fewer."""
 
 _CARRIED_OVER: Final[tuple[str, ...]] = (
     "confidence",
@@ -28,7 +28,9 @@ _CARRIED_OVER: Final[tuple[str, ...]] = (
     "web_search",
 )
 DATA_URL: Final = "data:"
-"""The beginning of an image in the call itself, which is not stored: it would fill the conversation's state."""
+"""The beginning of an image in the call itself. Such images are not stored, because they would fill the conversation's
+state.
+"""
 
 
 class IssueFound(Arguments):
@@ -46,7 +48,7 @@ class StepArguments(Arguments):
     """The arguments of every workflow tool. ``step`` alone is a complete run: one step and the expert call."""
 
     step: str = Field(min_length=1, validation_alias=AliasChoices("step", "prompt"))
-    step_number: int | None = Field(default=None, ge=1, le=MAX_STEPS, description="From 1. Default: the next one.")
+    step_number: int | None = Field(default=None, ge=1, le=MAX_STEPS, description="From 1. Default: the next step.")
     total_steps: int | None = Field(
         default=None, ge=1, le=MAX_STEPS, description="Estimated number of steps; may change."
     )

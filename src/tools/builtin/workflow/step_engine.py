@@ -14,7 +14,7 @@ from .workflow_run import WorkflowRun, WorkflowStep
 
 @dataclass(frozen=True, slots=True)
 class StepReport:
-    """The report of one call."""
+    """A call's report of one step."""
 
     step: WorkflowStep
     total: int | None = None
@@ -99,8 +99,8 @@ def next_action(definition: WorkflowDefinition, run: WorkflowRun) -> NextAction:
 
 
 def _question(definition: WorkflowDefinition, run: WorkflowRun) -> AskUser | None:
-    """The first open question. A caller that does not answer it can still finish: a last step asks only if it is the
-    first one too.
+    """The first open question. A last step asks it only if it is also the first step, so that a caller who does not
+    answer can finish.
     """
     if run.done and len(run.steps) > 1:
         return None
@@ -112,7 +112,7 @@ def _question(definition: WorkflowDefinition, run: WorkflowRun) -> AskUser | Non
 
 
 def _is_required(argument: Argument, run: WorkflowRun, number: int) -> bool:
-    """Whether this step needs the argument. A run that begins with a later step needs those of the earlier ones too."""
+    """Whether this step needs the argument. A run that begins with a later step also needs those of earlier steps."""
     required_on = argument.required_on
     return required_on is not None and (required_on == number or (not run.steps and required_on < number))
 

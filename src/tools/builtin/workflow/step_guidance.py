@@ -19,7 +19,7 @@ def suggestions(definition: WorkflowDefinition, run: WorkflowRun, number: int) -
 
 
 def missing_fields(definition: WorkflowDefinition, run: WorkflowRun, number: int) -> dict[str, str]:
-    """Returns argument → what to give, for arguments expected by step ``number`` and not given yet."""
+    """Maps each argument that is expected by step ``number`` and still missing to a description of its value."""
     missing = {
         expected.field: expected.text
         for expected in definition.expected

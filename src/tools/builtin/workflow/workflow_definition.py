@@ -87,7 +87,7 @@ class UserQuestion(Part):
     """A question that the caller passes on to its user."""
 
     value: str
-    """The value of the argument that leaves the choice to the user."""
+    """The value with which the argument leaves the choice to the user."""
     text: str = Field(min_length=1)
 
 
@@ -95,17 +95,19 @@ class Argument(Part):
     """An argument of this tool, in addition to the common ones."""
 
     type: Literal["string", "strings", "files", "integer", "number", "boolean"]
-    """``files`` are paths of text files, which are attached for the expert after the relevant files."""
+    """The type. ``files`` are paths of text files; the expert gets them after the relevant files."""
     description: str = Field(min_length=1)
     choices: list[str] = []
     """The allowed values."""
     default: str | int | float | bool | list[str] | None = None
     required_on: int | None = Field(default=None, ge=1)
-    """This step is rejected if neither it nor an earlier step has the argument."""
+    """The step that is rejected if neither it nor an earlier step has the argument."""
     per_step: bool = False
     """Whether the value applies to its step only. Otherwise it applies to later steps too, until it is replaced."""
     ask_user: UserQuestion | None = None
-    """Asked while the argument has the question's value: after the first step, and after others except the last."""
+    """The question to ask while the argument has the question's value: after the first step, and after every later step
+    except the last.
+    """
     former_names: list[str] = []
     """Names that earlier servers gave to this argument."""
 
@@ -122,14 +124,14 @@ class Argument(Part):
 
 
 class FormerMeaning(Part):
-    """An argument of earlier servers whose values mean values of another argument now."""
+    """An argument of earlier servers whose values are now values of another argument."""
 
     now: str
     """The current argument."""
     values: dict[str, str | int | float | bool] = {}
-    """Former value → value of the current argument, which replaces the caller's."""
+    """Maps former values to values of the current argument, which replace the caller's."""
     default: list[str] = []
-    """Former values that are the default now."""
+    """Former values that are now the default."""
 
 
 class ResultField(Part):
@@ -153,7 +155,7 @@ class ResultField(Part):
 
 
 class Guidance(Part):
-    """A suggestion what to examine next. It is given if all of its conditions hold; without conditions, always."""
+    """A suggestion of what to examine next, given if all its conditions hold."""
 
     text: str = Field(min_length=1)
     step: int | None = Field(default=None, ge=1)
@@ -172,7 +174,7 @@ class Expected(Part):
     field: str
     from_step: int = Field(default=1, ge=1)
     text: str = Field(min_length=1)
-    """What to give."""
+    """A description of the missing value."""
 
 
 class Expert(Part):
@@ -183,7 +185,7 @@ class Expert(Part):
     by_default: bool = True
     """The default of ``use_assistant_model``."""
     skip_when_certain: bool = True
-    """Whether to skip the call if the confidence is ``certain`` and ``use_assistant_model`` is not given."""
+    """Whether to skip the call if the confidence is ``certain`` and ``use_assistant_model`` is absent."""
 
 
 class WorkflowDefinition(Part):
@@ -197,10 +199,10 @@ class WorkflowDefinition(Part):
     deadline_s: float = Field(default=DEADLINE_S, gt=0, le=MAX_TIMEOUT_S)
     arguments: dict[str, Argument] = {}
     ignored_arguments: dict[str, str] = {}
-    """Arguments of earlier servers without a meaning here → why."""
+    """Maps arguments of earlier servers that are ignored here to the reason."""
     former_arguments: dict[str, FormerMeaning] = {}
     former_defaults: dict[str, str] = {}
-    """Arguments whose default differs from earlier servers' default → how."""
+    """Maps arguments whose default differs from that of earlier servers to the difference."""
     guidance: list[Guidance] = Field(min_length=1)
     expected: list[Expected] = []
     expert: Expert

@@ -20,7 +20,7 @@ from .workflow_tool import workflow_tool
 
 SUFFIX: Final = ".toml"
 MAX_PROBLEMS: Final = 5
-"""Problems reported per file."""
+"""The maximum number of problems that are reported per file."""
 
 _TOOL_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _PARTS: Final[Mapping[object, type[BaseModel]]] = {
@@ -107,7 +107,7 @@ def _message(details: ErrorDetails) -> str:
 
 
 def _known_keys(place: tuple[int | str, ...]) -> list[str]:
-    """Returns the valid keys of the table that contains an unknown one."""
+    """Returns the valid keys of the table that contains an unknown key."""
     part = _PARTS.get(place[0], WorkflowDefinition) if len(place) > 1 else WorkflowDefinition
     return [key for key in part.model_fields if key != "name"]
 

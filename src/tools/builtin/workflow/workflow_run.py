@@ -20,7 +20,7 @@ class WorkflowIssue(msgspec.Struct, frozen=True, omit_defaults=True):
     """The caller's own fields."""
 
     def as_data(self) -> dict[str, Any]:
-        """The fields with a value, as the caller gave them."""
+        """The fields that have a value, as the caller gave them."""
         fields = {"severity": self.severity, "description": self.description, "file": self.file, "line": self.line}
         return {name: value for name, value in fields.items() if value is not None} | self.more
 
@@ -33,12 +33,12 @@ class WorkflowStep(msgspec.Struct, frozen=True, omit_defaults=True):
     findings: str = ""
     files_checked: tuple[str, ...] = ()
     relevant_files: tuple[str, ...] = ()
-    """As the caller named them."""
+    """The paths as the caller gave them."""
     issues: tuple[WorkflowIssue, ...] = ()
     tool_arguments: dict[str, Any] = msgspec.field(default_factory=dict, name="own")
     """The tool's own arguments that apply to this step only."""
     images: tuple[str, ...] = ()
-    """Paths and URLs. ``data:`` URLs are not kept."""
+    """Paths and URLs. ``data:`` URLs are not stored."""
     relevant_context: tuple[str, ...] = ()
     """Names of functions, methods and classes."""
 
@@ -47,7 +47,7 @@ class WorkflowRun(msgspec.Struct, frozen=True, omit_defaults=True):
     """A run, from its first step to its last."""
 
     steps: tuple[WorkflowStep, ...] = ()
-    """Sorted by number. A step that is reported again replaces the earlier report."""
+    """The steps by number. A step that is reported again replaces the earlier report."""
     total: int = 1
     """The caller's estimate of the number of steps."""
     values: dict[str, Any] = msgspec.field(default_factory=dict, name="said")
@@ -69,7 +69,9 @@ class WorkflowRun(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def relevant_files(self) -> list[str]:
-        """The files of all steps, latest step first: files that do not fit the window are omitted from the end."""
+        """The files of all steps, latest step first, because files that do not fit the window are omitted from the
+        end.
+        """
         return _unique(path for step in reversed(self.steps) for path in step.relevant_files)
 
     @property

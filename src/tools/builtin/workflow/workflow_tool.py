@@ -114,9 +114,10 @@ async def _attached(
     read_images_of_call: Mapping[str, str],
     context: ToolContext,
 ) -> tuple[_Attached, list[OmittedContent]]:
-    """The files and images of all steps, those of the last call as read, the others in their current version.
+    """The files and images of all steps. Files of the last call are already read; the others are read in their current
+    version.
 
-    What cannot be read, and images beyond ``MAX_IMAGES``, are reported as omitted.
+    Unreadable files, and images beyond ``MAX_IMAGES``, are reported as omitted.
     """
     files: dict[str, AttachedFile] = {}
     unreadable: list[OmittedContent] = []
@@ -147,8 +148,8 @@ def _paths(definition: WorkflowDefinition, run: WorkflowRun, argument: str) -> l
 
 
 def _not_kept(arguments: StepArguments) -> list[OmittedContent]:
-    """The images of a step that is not the last and that later steps do not have."""
-    reason = "a data: URL is not kept; send it in the last step, or a path or an https: URL"
+    """The images of a step before the last that later steps will not have."""
+    reason = "a data: URL is not stored; send it in the last step, or send a path or an https: URL"
     return [
         OmittedContent(f"images.{index}", reason)
         for index, image in enumerate(arguments.images)
