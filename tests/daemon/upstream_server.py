@@ -24,7 +24,7 @@ def ask_city() -> Elicit[Address]:
 def ask_model() -> Sample:
     message = SamplingMessage(role="user", content=TextContent(type="text", text="Hi"))
     preferences = ModelPreferences(hints=[ModelHint(name="glm-4.6")], intelligence_priority=1)
-    return Sample([message], max_tokens=90, system_prompt="Be brief.", model_preferences=preferences)
+    return Sample([message], max_tokens=10_000_000, system_prompt="Be brief.", model_preferences=preferences)
 
 
 def ask_roots() -> ListRoots:

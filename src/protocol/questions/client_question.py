@@ -26,6 +26,8 @@ MAX_URL_CHARS: Final = 2_048
 MAX_QUESTION_BYTES: Final = 256 * 1024
 """The maximum size of a question as JSON. A prompt of this size has some 60,000 tokens."""
 MAX_SAMPLING_MESSAGES: Final = 200
+ROLES: Final = ("user", "assistant")
+"""The roles of the messages of a completion."""
 SOURCE_KEY: Final = "toold/source"
 """The key in a question's ``_meta`` for the source that asks."""
 
@@ -186,13 +188,18 @@ def _sampling(fields: Mapping[str, Any], source: str, meta: Mapping[str, Any]) -
     if not isinstance(messages, list) or not 0 < len(messages) <= MAX_SAMPLING_MESSAGES:
         raise ElicitationFormError(f"messages must be a list of 1 to {MAX_SAMPLING_MESSAGES}")
     for message in messages:
-        if not isinstance(message, dict) or message.get("role") not in {"user", "assistant"}:
+        if not isinstance(message, dict) or message.get("role") not in ROLES:
             raise ElicitationFormError("each message needs the role user or assistant")
         if not isinstance(message.get("content"), dict | list):
             raise ElicitationFormError("each message needs content")
     if not isinstance(max_tokens, int) or isinstance(max_tokens, bool) or max_tokens < 1:
         raise ElicitationFormError("maxTokens must be a whole number above 0")
     params = {name: fields[name] for name in _SAMPLING_FIELDS if fields.get(name) is not None}
+    if not isinstance(params.get("systemPrompt", ""), str):
+        raise ElicitationFormError("systemPrompt must be a string")
+    temperature = params.get("temperature", 0)
+    if not isinstance(temperature, int | float) or isinstance(temperature, bool):
+        raise ElicitationFormError("temperature must be a number")
     tools = params.get("tools")
     if "tools" in params and not isinstance(tools, list):
         raise ElicitationFormError("tools must be a list")

@@ -20,7 +20,9 @@ MAX_LABEL_CHARS: Final = 1_000
 MAX_VALUE_CHARS: Final = 64 * 1024
 """The maximum length of a text in an answer."""
 
-_FORMATS: Final = frozenset({"date", "date-time", "email", "uri"})
+# Tuples, as values of a hostile schema may not be hashable.
+_KINDS: Final = ("string", "number", "integer", "boolean", "array")
+_FORMATS: Final = ("date", "date-time", "email", "uri")
 _EMAIL: Final = re.compile(r"[^@\s]{1,64}@[^@\s]{1,255}")
 _SIZES: Final[Mapping[str, tuple[str, ...]]] = {
     "string": ("minLength", "maxLength"),
@@ -88,7 +90,7 @@ def _field(name: str, field: object) -> dict[str, Json]:
     if not isinstance(field, Mapping):
         raise ElicitationFormError(f"{name} is not a schema")
     kind = field.get("type")
-    if kind not in {"string", "number", "integer", "boolean", "array"}:
+    if kind not in _KINDS:
         raise ElicitationFormError(f"{name} must be a string, a number, an integer, a boolean or an array of choices")
     clean: dict[str, Json] = {"type": kind}
     for key in ("title", "description"):

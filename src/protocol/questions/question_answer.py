@@ -7,7 +7,7 @@ import msgspec
 
 from ..terminal_text import one_line
 from ..tool_call import Json
-from .client_question import ELICIT, LIST_ROOTS, ClientQuestion, QuestionRefusedError
+from .client_question import ELICIT, LIST_ROOTS, ROLES, ClientQuestion, QuestionRefusedError
 from .elicitation_form import ElicitationFormError, check_content
 
 MAX_ROOTS: Final = 200
@@ -80,7 +80,7 @@ def _roots(roots: object) -> list[Json]:
 
 
 def _completion(result: Mapping[str, Any]) -> dict[str, Json]:
-    if result.get("role") not in {"user", "assistant"} or not isinstance(result.get("content"), dict | list):
+    if result.get("role") not in ROLES or not isinstance(result.get("content"), dict | list):
         raise ElicitationFormError("a completion needs role and content")
     if not isinstance(result.get("model"), str):
         raise ElicitationFormError("a completion needs the name of its model")

@@ -24,6 +24,10 @@ from ...tools import (
 
 _TIMEOUT_S: Final = 600.0
 """The timeout of a completion, which ends earlier if the server's call ends."""
+MAX_SAMPLED_TOKENS: Final = 32_768
+"""The longest answer, however many tokens the server asks for. It only states a maximum, and a model that can write
+more is expensive.
+"""
 _STOP_REASONS: Final[Mapping[str, str]] = {"stop": "endTurn", "length": "maxTokens"}
 
 
@@ -77,7 +81,7 @@ async def _complete(arguments: SamplingArguments, context: ToolContext) -> ToolO
         images=images,
         history=history,
         temperature=params.get("temperature"),
-        max_tokens=params["maxTokens"],
+        max_tokens=min(params["maxTokens"], MAX_SAMPLED_TOKENS),
     )
     result = await ask(question, context)
     text = result.completion.text
@@ -108,7 +112,7 @@ def preferred_model(preferences: object, model_ids: Sequence[str]) -> str | None
 
 def _weight(preferences: Mapping[str, Any], name: str) -> float:
     value = preferences.get(name)
-    return float(value) if isinstance(value, int | float) else 0.0
+    return min(max(value, 0.0), 1.0) if isinstance(value, int | float) else 0.0
 
 
 def _read(message: Mapping[str, Any]) -> tuple[Any, str, tuple[str, ...]]:

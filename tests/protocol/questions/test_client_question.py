@@ -15,6 +15,7 @@ from toold.protocol.questions.client_question import (
 )
 
 EMPTY = {"type": "object", "properties": {}}
+PROMPT: dict[str, Any] = {"messages": [{"role": "user", "content": {}}], "maxTokens": 1}
 
 
 @pytest.mark.parametrize(
@@ -68,6 +69,9 @@ def test_a_url_is_asked_with_its_host() -> None:
             "more than 262,144",
         ),
         (SAMPLE, {"messages": [{"role": "user", "content": {}}], "maxTokens": 0}, "above 0"),
+        (SAMPLE, {"messages": [{"role": ["user"], "content": {}}], "maxTokens": 1}, "the role user or assistant"),
+        (SAMPLE, {**PROMPT, "systemPrompt": {}}, "systemPrompt must be a string"),
+        (SAMPLE, {**PROMPT, "temperature": "hot"}, "temperature must be a number"),
     ],
 )
 def test_invalid_questions_are_refused(method: str, params: Any, reason: str) -> None:

@@ -32,6 +32,8 @@ NESTED["a"] = {"type": "object", "properties": NESTED}
         form(a={"type": "array", "items": {"type": "string"}}),
         form(a={"type": "string", "minLength": -1}),
         form(**{"\x1b": {"type": "string"}}),
+        form(a={"type": ["string", "null"]}),
+        form(a={"type": {}}),
         {**form(), "required": ["missing"]},
     ],
 )
@@ -43,7 +45,7 @@ def test_what_is_not_a_form_is_refused(bomb: Any) -> None:
 
 def test_unknown_keywords_are_dropped() -> None:
     """A pattern that would take forever is never evaluated."""
-    bomb = {"type": "string", "pattern": "(a+)+$", "title": "A\x07", "default": 7, "allOf": [{}]}
+    bomb = {"type": "string", "pattern": "(a+)+$", "title": "A\x07", "default": 7, "allOf": [{}], "format": [{}]}
     assert read_form(form(a=bomb))["properties"] == {"a": {"type": "string", "title": "A "}}
 
 

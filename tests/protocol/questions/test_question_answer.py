@@ -42,6 +42,7 @@ WRONG: list[tuple[ClientQuestion, Any]] = [
     (ROOTS, {"roots": [{"uri": "file:///"}] * (MAX_ROOTS + 1)}),
     (PROMPT, {}),
     (PROMPT, {"role": "system", "content": {}, "model": "m"}),
+    (PROMPT, {"role": ["user"], "content": {}, "model": "m"}),
     (PROMPT, {"role": "user", "content": {"text": "x" * 1_100_000}, "model": "m"}),
 ]
 
