@@ -73,6 +73,8 @@ async def discover(http: OAuthHttp, server_url: str, document_url: str | None, a
     for endpoint in filter(None, endpoints):
         if not is_confidential_url(str(endpoint)):
             raise OAuthFailedError("the authorization server has an address without encryption (http://)")
+        if "@" in urlsplit(str(endpoint)).netloc:  # a link would seem to lead to another server
+            raise OAuthFailedError("the authorization server has an address with a user name")
     return AuthorizationServer(
         issuer=str(metadata.issuer),
         authorization_endpoint=str(metadata.authorization_endpoint),
@@ -148,5 +150,12 @@ def _default_metadata(origin: str) -> OAuthMetadata:
 
 
 def _origin(url: str) -> str:
-    parts = urlsplit(url)
+    """
+    Raises:
+        OAuthFailedError: it is not a URL.
+    """
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        raise OAuthFailedError("its resource_metadata is not a URL") from None
     return f"{parts.scheme.lower()}://{parts.netloc.lower()}"

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from ...protocol.terminal_text import one_line
 from ..json_server import JsonAnswer, JsonServer, UnusableAnswerError
 from .oauth_settings import is_confidential_url
 from .sign_in_values import OAuthFailedError
@@ -48,7 +49,10 @@ class OAuthHttp:
         return await self._send("POST", url, form=form, content=content, headers=headers)
 
     async def _send(self, method: str, url: str, **request: Any) -> JsonAnswer:
-        where = urlsplit(url).hostname or "the authorization server"
+        try:
+            where = one_line(urlsplit(url).hostname or "the authorization server", 100)
+        except ValueError:
+            raise OAuthFailedError("an address in its metadata is not a URL") from None
         if not is_confidential_url(url):
             raise OAuthFailedError(f"{where} would be asked without encryption (http://), which is refused")
         server = JsonServer(
@@ -62,4 +66,5 @@ class OAuthHttp:
             await server.close()
         if reason.startswith("it redirects"):
             reason = "it redirects, which is refused"
+        reason = one_line(reason, 300)
         raise OAuthFailedError(reason if where in reason else f"{where}: {reason}")

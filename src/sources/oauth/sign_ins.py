@@ -106,7 +106,10 @@ class SourceSignIns:
             return sign_in
         by_itself = self.auth.grant == "client_credentials"
         if not by_itself and (sign_in is None or sign_in.refresh_token is None):
-            return None if sign_in is None or _has_ended(sign_in, time.time()) else sign_in
+            if sign_in is None or not _has_ended(sign_in, time.time()):
+                return sign_in
+            self.end(principal, "its token has expired, and cannot be renewed")
+            return None
         try:
             return await self.renewed(principal, sign_in)
         except TokenUnavailableError:

@@ -5,9 +5,18 @@ from typing import Any
 import msgspec
 import pytest
 from toold.sources import SourceSettingsError, read_sources
-from toold.sources.oauth.oauth_settings import MAX_SCOPES
-from toold.sources.oauth.sign_in_values import MAX_TOKEN_CHARS, OAuthFailedError, oauth_error, read_token_answer
-from toold.sources.oauth.sign_ins import read_challenge
+from toold.sources.oauth.oauth_discovery import discover
+from toold.sources.oauth.oauth_http import OAuthHttp
+from toold.sources.oauth.oauth_settings import MAX_SCOPES, OAuthAuth
+from toold.sources.oauth.sign_in_values import (
+    MAX_TOKEN_CHARS,
+    OAuthClient,
+    OAuthFailedError,
+    SignIn,
+    oauth_error,
+    read_token_answer,
+)
+from toold.sources.oauth.sign_ins import MemorySignIns, SourceSignIns, read_challenge
 
 SECRET = {"env": "S"}
 
@@ -55,3 +64,35 @@ def test_invalid_settings_are_refused(auth: dict[str, Any], message: str) -> Non
         read_sources({"x": table})
     assert message in str(refused.value)
     assert "secret-text" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("document_url", "message"),
+    [
+        ("http://[bad]/", "resource_metadata is not a URL"),
+        ("file:///etc/passwd", "at another server"),
+        ("https://x.example:1/m", "at another server"),
+    ],
+)
+async def test_hostile_addresses_of_metadata_are_refused(document_url: str, message: str) -> None:
+    """Nothing is asked there."""
+    auth = OAuthAuth(type="oauth")
+    with pytest.raises(OAuthFailedError, match=message):
+        await discover(OAuthHttp(allow_private=False), "https://x.example/mcp", document_url, auth)
+
+
+async def test_the_host_of_an_error_is_short() -> None:
+    """A server may name any host."""
+    with pytest.raises(OAuthFailedError) as refused:
+        await OAuthHttp(allow_private=False).get(f"https://{'a' * 100_000}.example/")
+    assert len(str(refused.value)) < 500
+
+
+async def test_a_token_that_expired_is_the_reason() -> None:
+    """If there is no refresh token, the person learns that the token has expired."""
+    auth, url = OAuthAuth(type="oauth"), "https://x.example/mcp"
+    sign_ins = SourceSignIns("x", url, auth, OAuthHttp(allow_private=False), MemorySignIns())
+    client = OAuthClient("c", "none")
+    await sign_ins.keep("ann", SignIn(url, "i", "https://a.example/token", None, client, "t", None, 1.0, 1.0, ()))
+    assert await sign_ins.current("ann") is None
+    assert sign_ins.reason("ann") == "its token has expired, and cannot be renewed"

@@ -185,6 +185,11 @@ async def test_hostile_metadata_and_registrations_are_refused(oauth: OAuthWorld)
         endpoints = {"authorization_endpoint": f"{oauth.url}/authorize", "token_endpoint": f"{oauth.url}/token"}
         return JSONResponse({"issuer": "https://evil.example", **endpoints})
 
+    async def disguised(_: Request) -> Response:
+        endpoints = {"authorization_endpoint": "https://good.example@evil.example", "token_endpoint": oauth.url}
+        pkce = {"code_challenge_methods_supported": ["S256"]}
+        return JSONResponse({"issuer": oauth.url, **endpoints, **pkce})
+
     async def other_server(_: Request) -> Response:
         return JSONResponse({"resource": f"{oauth.url}/mcp", "authorization_servers": ["http://169.254.169.254"]})
 
@@ -202,6 +207,7 @@ async def test_hostile_metadata_and_registrations_are_refused(oauth: OAuthWorld)
         (server, redirecting, "redirects, which is refused"),
         (server, other_issuer, "names another issuer"),
         (server, endless, "sent more than 1 MiB"),
+        (server, disguised, "an address with a user name"),
         (resource, other_resource, "about another resource"),
         (resource, other_server, "without encryption"),
         (resource, metadata_service, "cloud metadata service"),
