@@ -13,7 +13,7 @@ import structlog
 
 from ..protocol.backoff import backoff_s
 from ..protocol.terminal_text import one_line
-from ..sources import ServerLog, end_program, ended_within, environment, signal_group
+from ..sources import ReadRate, ServerLog, end_program, ended_within, environment, signal_group
 from ..tools import SecretLocation, SecretUnavailableError
 from .hook_messages import MAX_QUESTION_BYTES, HookAnswerError, answer_id
 from .hook_settings import HookSettings
@@ -27,6 +27,8 @@ _LINE_EXTRA_BYTES: Final = 64 * 1024
 _EXIT_S: Final = 1.0
 """How long the status of a program is awaited after it has closed its output or was killed."""
 _READ_BYTES: Final = 64 * 1024
+_EXCESS_PER_S: Final = 1000.0
+"""The lines without an answer, and the KiB of standard error, that are read per second; the rest waits in the pipe."""
 
 _log = structlog.get_logger("toold.hooks")
 
@@ -168,6 +170,7 @@ class HookProgram:
     async def _read(self, process: Process, log: ServerLog) -> str:
         """Passes answers on until the program's output ends; returns why."""
         assert process.stdout is not None  # noqa: S101 - started with pipes
+        excess = ReadRate(_EXCESS_PER_S)
         while True:
             try:
                 line = await process.stdout.readuntil(b"\n")
@@ -181,8 +184,10 @@ class HookProgram:
                 self._answers += 1
             if answer is not None and not answer.done():
                 answer.set_result(line)
-            elif number is None and line.strip():
+                continue
+            if number is None and line.strip():
                 log.write(f"not an answer: {line[:_READ_BYTES].decode(errors='replace').rstrip()}")
+            await asyncio.sleep(excess.consume())
         if not await ended_within(process, _EXIT_S):
             return "its program has closed its output"
         status = process.returncode or 0
@@ -192,8 +197,9 @@ class HookProgram:
 async def _listen(process: Process, log: ServerLog) -> None:
     """Logs what the program writes to standard error."""
     assert process.stderr is not None  # noqa: S101 - started with pipes
-    partial = b""
+    partial, rate = b"", ReadRate(_EXCESS_PER_S)
     while chunk := await process.stderr.read(_READ_BYTES):
+        await asyncio.sleep(rate.consume(1 + len(chunk) // 1024))
         *lines, partial = (partial + chunk).split(b"\n")
         partial = partial[:_READ_BYTES]
         for line in lines:

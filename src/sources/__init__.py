@@ -17,6 +17,7 @@ from .oauth.sign_in_desk import SignInDesk
 from .oauth.sign_in_values import DAEMON as DAEMON_SIGN_IN
 from .pin_storage import PINS_DIRECTORY, KnownPins, PinFiles, PinStorage, ReadablePins, SharedPins
 from .program_process import end_program, ended_within, environment, signal_group
+from .read_rate import ReadRate
 from .registered_servers import McpRegistry, RegisteredServer, tables_of
 from .source import QuarantinedVersion, RefusedServer, Source, SourceCheck, SourceListener, SourceNote
 from .source_auth import BearerAuth, SecretTable
@@ -59,6 +60,7 @@ __all__ = [
     "PinFiles",
     "PinStorage",
     "QuarantinedVersion",
+    "ReadRate",
     "ReadablePins",
     "RefusedServer",
     "RegisteredServer",

@@ -10,6 +10,7 @@ import pytest
 from tests.waiting import until
 from toold.call_hooks import hook_program
 from toold.protocol.error_codes import PermissionDeniedError, ServiceUnavailableError
+from toold.sources import ReadRate
 
 from .conftest import Asked
 
@@ -70,6 +71,27 @@ for line in sys.stdin:
     asked.configure(guard=program(reverse))
     answers = await asyncio.gather(*(asked.before(n=number) for number in range(3)))
     assert answers == [{"was": 0}, {"was": 1}, {"was": 2}]
+
+
+async def test_a_program_that_floods_its_output_is_read_slowly(asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each line without an answer counts for the limit, so a flood does not take the daemon's time; answers do not."""
+    counted: list[int] = []
+
+    class Counted(ReadRate):
+        def consume(self, number: int = 1) -> float:
+            counted.append(number)
+            return super().consume(number)
+
+    monkeypatch.setattr(hook_program, "ReadRate", Counted)
+    flooding = """
+import sys
+print("\\n" * 50 + "words\\n" * 50, flush=True)
+for line in sys.stdin:
+    print('{"id": 1}', flush=True)
+"""
+    asked.configure(guard=program(flooding))
+    assert await asked.before(n=1) == {"n": 1}
+    assert counted == [1] * 101
 
 
 async def test_a_program_that_ends_is_started_again(asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
