@@ -1,4 +1,4 @@
-"""The database of the daemon: calls, sessions, conversations, and sums. All SQL is in this package."""
+"""The daemon's database: calls, sessions, conversations, and sums. All SQL is in this package."""
 
 from .a2a_push_rows import A2APushDeleted, A2APushProgress, A2APushRow
 from .a2a_task_rows import A2AEarlier, A2AEvent, A2AMessageRow, A2ATaskPage, A2ATaskQuery, A2ATaskRow

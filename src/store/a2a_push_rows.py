@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 
 class A2APushRow(NamedTuple):
-    """One configuration, and how far its notifications have been sent."""
+    """One push configuration, and the progress of its notifications."""
 
     task: str
     id: str
@@ -14,7 +14,7 @@ class A2APushRow(NamedTuple):
     secrets: bytes
     """Opaque to the store."""
     sent: int
-    """The number of the last event that was delivered or left out."""
+    """The number of the last event that was delivered or skipped."""
     attempts: int = 0
     """Failed attempts for the next event."""
     next_at: float = 0.0

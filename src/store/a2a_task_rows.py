@@ -26,7 +26,7 @@ class A2AMessageRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class A2ATaskRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A task of A2A, as it is stored."""
+    """A stored task of A2A."""
 
     id: str
     """The id of its detached call."""
@@ -40,13 +40,13 @@ class A2ATaskRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     ended: bool
     """Whether the state is final."""
     history: bytes
-    """JSON that is opaque to the store. Empty if it was not read; ``save`` then keeps the stored one."""
+    """JSON that is opaque to the store. Empty if the query did not read it; ``save`` then keeps the stored history."""
     last_event: int = 0
     """The number of its last event."""
     new_events: tuple[A2AEvent, ...] = ()
-    """Events to add; empty in what the store returns."""
+    """Events to add; empty in rows that the store returns."""
     message: A2AMessageRow | None = None
-    """Its first message, if the task is new; None in what the store returns."""
+    """Its first message, if the task is new; None in rows that the store returns."""
     number: int = 0
     """Set by the store; it increases in the order in which tasks are created."""
 
@@ -64,13 +64,14 @@ class A2ATaskQuery(msgspec.Struct, frozen=True, kw_only=True):
     """``changed_at`` and ``number`` of the last task of the page before."""
     limit: int
     max_bytes: int
-    """The most bytes of history on a page, unless its first task alone has more; a fuller page ends earlier."""
+    """The maximum bytes of history on a page; the page ends before a task that would exceed it, but has at least
+    one."""
     with_history: bool = True
-    """Whether the history is read; else it is empty."""
+    """Whether to read the history; otherwise it is empty."""
 
 
 class A2ATaskPage(NamedTuple):
-    """Some of a principal's tasks."""
+    """One page of a principal's tasks."""
 
     rows: list[A2ATaskRow]
     total: int
@@ -80,11 +81,11 @@ class A2ATaskPage(NamedTuple):
 
 
 class A2AEarlier(NamedTuple):
-    """What is stored about a message that arrives."""
+    """The stored data about a message that arrives."""
 
     task_id: str | None
-    """The task that it began; None if the message is new."""
+    """The task that the message began; None if the message is new."""
     content: bytes
     """As in ``A2AMessageRow``; empty if the message is new."""
     conversation: bool
-    """Whether its principal has the conversation."""
+    """Whether the conversation exists and belongs to the message's principal."""

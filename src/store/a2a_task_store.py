@@ -1,4 +1,4 @@
-"""Tasks of A2A: which detached calls are tasks, of which agent and context, and their messages."""
+"""Tasks of A2A: the detached calls that are tasks, with their agents, contexts and messages."""
 
 import asyncio
 
@@ -16,8 +16,8 @@ class A2ATaskStore:
         self._reader = reader
 
     async def save(self, row: A2ATaskRow, *, soon: bool = True) -> None:
-        """Returns once a changed task is committed. A power cut may undo this until a later call ends. If not ``soon``,
-        the commit may wait for other entries, for ``GROUP_WINDOW_S``.
+        """Returns once a changed task is committed. A power cut may undo this until a later call ends. Unless ``soon``,
+        the commit may wait ``GROUP_WINDOW_S`` for other entries.
 
         Raises:
             StoreError: the write fails; it is not retried.
@@ -25,8 +25,9 @@ class A2ATaskStore:
         await asyncio.wrap_future(self._writer.commit(row, soon=soon))
 
     async def earlier(self, message_key: bytes, conversation_id: str, principal: str) -> A2AEarlier:
-        """Returns what is stored about a message that arrives. It may miss queued entries, because no client knows the
-        id of a task before the commit of its message, or the id of a conversation before the commit of its first call.
+        """Returns the stored data about a message that arrives. It may miss queued entries. This is safe: no client
+        knows the id of a task before the commit of its message, or the id of a conversation before the commit of its
+        first call.
         """
         return await self._reader.query(
             lambda queries: queries.earlier_message(message_key, conversation_id, principal)
@@ -61,7 +62,7 @@ class A2ATaskStore:
         return await self._reader.query_flushed(lambda queries: queries.pending_pushes(of_each))
 
     async def push_count(self, principal: str) -> int:
-        """Returns how many push configurations of a principal may have something to send, now or later."""
+        """Returns how many push configurations of a principal may have notifications to send, now or later."""
         return await self._reader.query_flushed(lambda queries: queries.push_count(principal))
 
     async def unfinished(self) -> list[A2ATaskRow]:

@@ -1,7 +1,7 @@
 """Recorded runs of agents: their list, and the child calls of one run. Each database has its own SQL for these queries.
 
-A run of an agent is a run whose first child is its snapshot. Its calls are found by their path: the children of a child
-call have its path as their session.
+The first child of an agent's run is its snapshot. The queries find the calls of a run by their path: the children of a
+child call have its path as their session.
 """
 
 import math
@@ -20,7 +20,7 @@ Ask = Callable[[str, Mapping[str, Any]], Iterable[Sequence[Any]]]
 PAGE_ROWS: Final = 100
 """The number of calls of runs that one statement returns."""
 _SUFFIX: Final = re.compile(r"~[0-9a-f]+(?=/|$)")
-"""A part of the ids of children that a resumed call made. The key of their run does not contain it."""
+"""A part of the ids of children that a resumed call made. The keys in their run do not contain this part."""
 
 
 class AgentRunStatements(NamedTuple):
@@ -30,12 +30,12 @@ class AgentRunStatements(NamedTuple):
     """The next ``rows`` calls of runs of agents before ``before`` and ``before_id``, newest first; ``principal`` and
     ``agent`` may be None."""
     of_run: str
-    """The newest call of the run ``run``, if that is the run of an agent."""
+    """The newest call of the run ``run``, if an agent ran it."""
     run_of: str
     """Run and principal of ``call_id``. The run of a call that created a detached call is that of the detached call,
     which may continue an earlier run."""
     counts: str
-    """The numbers of turns and of calls of the run ``run``. The second condition for calls is that of an agent's code,
+    """The numbers of turns and of calls of the run ``run``. The second condition matches calls of an agent's code,
     whose steps have names such as s3 and left.s1."""
     began: str
     """When the call ``call_id`` started."""
@@ -90,7 +90,7 @@ def list_agent_runs(
     runs: list[AgentRunSummary] = []
     for call in _newest_calls(ask, sql, principal, agent):
         if states and call.possible_states.isdisjoint(states):
-            continue  # without the queries for its summary
+            continue  # saves the queries for its summary
         summary = _summary(ask, sql, call)
         if not states or summary.state in states:
             runs.append(summary)
@@ -201,12 +201,12 @@ def _nested(ask: Ask, sql: AgentRunStatements, run: str, inner: str) -> AgentRun
 def _with_spending(
     ask: Ask, sql: AgentRunStatements, runs: Iterable[AgentRunSummary], inner: str = ""
 ) -> list[AgentRunSummary]:
-    """The runs with the sums of the audit rows of their calls. ``inner``: only those below this path of the run."""
+    """The runs with the sums of the audit rows of their calls. ``inner``: only calls below this path of the run."""
     runs = list(runs)
     if not runs:
         return runs
     roots = {run.run_id: {_root(run.run_id), _root(run.call_id)} for run in runs}
-    # A second earlier: the two times are read from the clock one after the other.
+    # One second earlier, because the two times are read from the clock one after the other.
     since = min(run.started_at for run in runs) - 1
     until = max(math.inf if run.ended_at is None else run.ended_at + 1 for run in runs)
     every = sql.roots_of(sorted(set().union(*roots.values())))

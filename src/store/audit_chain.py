@@ -64,7 +64,7 @@ class ChainHead(msgspec.Struct, frozen=True, kw_only=True):
     at: float
     """Unix time in seconds. Every row that was recorded earlier is in the chain, or covered by a checkpoint."""
     closed: bool
-    """Whether the daemon shut down cleanly, so that the same is true of every row recorded after ``at``."""
+    """Whether the daemon shut down cleanly. Then every row recorded after ``at`` is in the chain or covered, too."""
     mac: bytes = b""
 
 
@@ -74,7 +74,7 @@ class ChainTrail(NamedTuple):
     head: ChainHead | None
     checkpoints: Sequence[Checkpoint]
     settled_seq: int
-    """Each row up to this seq was sent, refused, or removed before it was sent; 0 if nothing was ever sent."""
+    """Each row up to this seq was sent, refused, or removed before it was sent; 0 before the first row was sent."""
 
 
 class ChainSigner:
@@ -91,7 +91,7 @@ class ChainSigner:
 
     def row(self, before: bytes, row: bytes) -> bytes:
         """Returns the mac of ``row``, as ``canonical`` returned it. ``before`` is the mac of the previous row."""
-        signing = self._row.copy()  # copying takes half the time of making a new one
+        signing = self._row.copy()  # a copy takes half the time of a new HMAC
         signing.update(before + row)
         return signing.digest()
 
@@ -113,7 +113,7 @@ class ChainSigner:
         return msgspec.structs.replace(head, chain=self.chain, mac=mac)
 
     def is_signed(self, signed: Checkpoint | ChainHead) -> bool:
-        """Whether it has a valid signature of this key."""
+        """Whether this key signed the checkpoint or head, and it is unchanged."""
         try:
             return signed == (self.head(signed) if isinstance(signed, ChainHead) else self.checkpoint(signed))
         except (TypeError, ValueError, OverflowError, AttributeError):
@@ -164,9 +164,7 @@ def canonical_json(text: str | bytes) -> bytes:
 
 
 def clean(value: Any) -> Any:
-    """Returns JSON without NUL characters, which PostgreSQL refuses in text: callers must not be able to evade the
-    audit with them.
-    """
+    """Returns JSON without NUL characters. PostgreSQL refuses them in text, so callers could evade the audit with them."""
     if isinstance(value, str):
         return value.replace("\0", "\N{REPLACEMENT CHARACTER}")
     if isinstance(value, dict):
@@ -190,7 +188,7 @@ def _number(text: str) -> int | decimal.Decimal:
 
 
 _EXACT: Final = decimal.Context(prec=20_000, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
-"""The most digits after the decimal point, more than the 16,383 that PostgreSQL stores."""
+"""The maximum number of digits after the decimal point, more than the 16,383 that PostgreSQL stores."""
 _LARGEST_EXPONENT: Final = 308
 """The largest decimal exponent of a double; numbers in arguments can be that large."""
 _NUL: Final = b"\\u0000"

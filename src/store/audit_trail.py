@@ -1,4 +1,4 @@
-"""The audit trail: one row per call, the sums over all calls, and what still has to be sent to Supabase."""
+"""The audit trail: one row per call, the sums over all calls, and the outbox to Supabase."""
 
 import asyncio
 from functools import partial
@@ -37,8 +37,8 @@ class AuditTrail:
 
     @property
     def rows_dropped(self) -> int:
-        """Rows lost since the start: writes failed for too long, SQLite cannot hold the row, or the file was damaged
-        where a crash left it.
+        """Rows lost since the start: writes failed for too long, SQLite cannot hold the row, or a crash damaged the
+        file.
         """
         return self._writer.rows_dropped
 
@@ -99,19 +99,19 @@ class AuditTrail:
         return await self._reader.query(lambda queries: queries.usage_since(day, principal))
 
     async def calls_of_day(self, day: str) -> dict[tuple[str, str], int]:
-        """Returns how many calls began on a day (``YYYY-MM-DD``, UTC), by principal and tool, without those that failed
-        and had no effect.
+        """Returns how many calls began on a day (``YYYY-MM-DD``, UTC), by principal and tool. Calls that failed without
+        an effect are not counted.
         """
         return await self._reader.query(lambda queries: queries.calls_of_day(day))
 
     async def outbox_state(self) -> AuditOutboxState:
-        """Returns how far the calls have been sent to Supabase."""
+        """Returns the state of the outbox to Supabase."""
         return await self._reader.query(lambda queries: queries.outbox_state())
 
     async def unsent_calls(self, after: int, limit: int) -> list[ChainedRow]:
         """Returns the oldest calls after a seq (``AuditOutboxState.settled_seq``), in order.
 
-        The rows are synced to disk first: once Supabase has a row, a power cut must not free its seq for another call.
+        The rows are synced to disk first: otherwise a power cut could free the seq of a sent row for another call.
         Seqs have no gaps, except where retention has removed calls.
 
         Raises:

@@ -38,7 +38,8 @@ class CallJournal:
     async def end(self, call: CallEnd) -> None:
         """Persists the end of a call, its result and its audit row: all of them or none.
 
-        If the call's start was not written, only the audit row is. Results beyond the limit of bytes are not stored.
+        If the call's start was not written, only the audit row is written. Results beyond the limit of bytes are not
+        stored.
 
         Raises:
             StoreError: the write fails; it is retried until it succeeds or the process ends.
@@ -51,7 +52,7 @@ class CallJournal:
         False: its id belongs to an earlier call, whose end and result stay as they are; the audit row is written.
 
         Raises:
-            StoreError: as raised by ``end``; while writes fail, further ends are dropped once the queue is full.
+            StoreError: as in ``end``; while writes fail, further ends are dropped once the queue is full.
         """
         return await asyncio.wrap_future(self._writer.commit(call))
 
@@ -59,7 +60,7 @@ class CallJournal:
         """Persists the results of local calls, except those of sessions that are not stored.
 
         Raises:
-            StoreError: the write fails; none is written, now or later.
+            StoreError: the write fails; no result is written, now or later.
         """
         await asyncio.wrap_future(self._writer.commit(LocalResults(calls)))
 
@@ -76,7 +77,7 @@ class CallJournal:
         return await self._reader.query_flushed(lambda queries: queries.find_run(call_id, principal, tool))
 
     async def usage_of_run(self, run: str, principal: str) -> list[RunUsage]:
-        """Returns what the ended calls of a principal's run spent, which includes the calls that resumed it."""
+        """Returns the spending of the ended calls of a principal's run, including the calls that resumed it."""
         return await self._reader.query_flushed(lambda queries: queries.usage_of_run(run, principal))
 
     async def spent_by_tool(self, tool: str, day: str) -> dict[str, float]:
@@ -133,13 +134,13 @@ class CallJournal:
         return await self._reader.query_flushed(lambda queries: queries.children_of_run(run, principal))
 
     async def detached_calls(self) -> list[StoredDetachedCall]:
-        """Assigns the detached calls that have started, have not ended, are not paused and run in no process to this
-        process; returns them, oldest first.
+        """Assigns to this process the detached calls that have started and not ended, are not paused, and run in no
+        other process. Returns them, oldest first.
         """
         return await self.adopt_detached()
 
     async def adopt_detached(self, *, call_id: str | None = None, limit: int | None = None) -> list[StoredDetachedCall]:
-        """Assigns detached calls that no process runs to this process, and returns them: the oldest that are not
+        """Assigns to this process detached calls that no process runs, and returns them: the oldest that are not
         paused, or one by its id, after a decision has continued it.
 
         Raises:
@@ -192,7 +193,7 @@ class CallJournal:
         return None if at is None else at - self._writer.clock.now()
 
     async def decision_hashes(self, call_id: str, principal: str) -> dict[str, bytes]:
-        """Returns the decided requests of a principal's call, even one that has ended: id and ``decision_hash``."""
+        """Returns the decided requests of a principal's call, even if it has ended: id and ``decision_hash``."""
         return await self._reader.query_flushed(lambda queries: queries.decision_hashes(call_id, principal))
 
     async def pause(self, pause: CallPause) -> None:

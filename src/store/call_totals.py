@@ -1,4 +1,4 @@
-"""The sums over all calls, from the rows that a database sums."""
+"""The sums over all calls, from the sums that a database has calculated."""
 
 from collections.abc import Iterable
 from typing import Any

@@ -1,7 +1,7 @@
-"""Several audit chains in one database: the key of each, and checkpoints that bind a chain to the ends of the others.
+"""Several audit chains in one database: their keys, and checkpoints that bind a chain to the ends of the others.
 
-A chain shows that none of its rows is missing, but not that the whole chain is missing, or was reset to an earlier
-state. So each chain also states, in a signed checkpoint, how far the other chains had come. Pure.
+A chain shows whether its rows are complete, but not whether the whole chain was removed, or reset to an earlier state.
+So each chain also records the ends of the other chains in signed checkpoints. Pure.
 """
 
 import hashlib
@@ -14,7 +14,7 @@ from .audit_chain import Checkpoint
 
 
 class ChainEnd(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """The end of a chain at some time."""
+    """The end of a chain at the time of a checkpoint."""
 
     chain: str
     """Its name."""
@@ -25,8 +25,8 @@ class ChainEnd(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 def chain_key(key: bytes, number: int) -> bytes:
-    """Returns the key that signs the chain with a number: no signature of one chain is valid in another. The first
-    chain, number 0, is signed with the key itself, as the only chain of a database in SQLite is.
+    """Returns the key that signs the chain with this number. A signature of one chain is not valid in another. The
+    first chain, number 0, is signed with ``key`` itself, like the only chain of an SQLite database.
     """
     return key if number == 0 else hmac.digest(key, b"toold chain %d" % number, "sha256")
 

@@ -1,4 +1,4 @@
-"""What one transaction adds to the audit chain: rows, checkpoints and the head. All databases use this code."""
+"""The rows, checkpoints and head that one transaction adds to the audit chain. All databases use this code."""
 
 import itertools
 import time
@@ -20,10 +20,10 @@ class ChainRecords(Protocol):
         """Returns the checkpoint of a kind with the highest number."""
 
     def write_checkpoint(self, new: Checkpoint) -> None:
-        """Inserts a checkpoint, or replaces the one with its number; it is unsent."""
+        """Inserts a checkpoint, or replaces the checkpoint with its number, and marks it as unsent."""
 
     def last_numbers(self) -> tuple[int, int]:
-        """Returns the highest seq ever assigned, as far as the database shows, and the last checkpoint's number."""
+        """Returns the highest seq that the database shows as assigned, and the number of the last checkpoint."""
 
     def mac_before(self, seq: int) -> bytes:
         """Returns the mac of the row before a seq, or of the last row that retention removed before it."""
@@ -125,7 +125,7 @@ class ChainExtension:
 
 
 def begin_chain(records: ChainRecords, signer: ChainSigner, dropped: int, *, expects_chain: bool) -> ChainExtension:
-    """Begins a chain after the existing rows; the log says if there should have been one. ``dropped`` as in
+    """Begins a chain after the existing rows. Logs an error if the database should have had a chain. ``dropped`` as in
     ``ChainExtension``; ``expects_chain`` as in the writers of chains.
     """
     last_seq, checkpoints = records.last_numbers()

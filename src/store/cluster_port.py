@@ -14,7 +14,7 @@ class ClusterPort(Protocol):
 
     @property
     def epoch(self) -> str:
-        """This process; the ids of its calls begin with it."""
+        """The epoch of this process; the ids of its calls begin with it."""
         ...
 
     @property
@@ -34,7 +34,7 @@ class ClusterPort(Protocol):
     """Called on the writer's thread with the reason, before the entries of a refused commit are reported."""
 
     async def announce(self, address: str, details: str) -> None:
-        """Stores how the other nodes reach this one, and the digests of its settings."""
+        """Stores the address at which the other nodes reach this one, and the digests of its settings."""
         ...
 
     async def nodes(self) -> list[NodeRow]:
@@ -56,5 +56,5 @@ class ClusterPort(Protocol):
         ...
 
     async def close(self) -> None:
-        """Closes the connections that it has opened in addition to those of the store's writer and reader."""
+        """Closes its connections; the store closes those of its writer and reader."""
         ...

@@ -25,11 +25,11 @@ class InterruptedCall(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     session_id: str
     request_key: str
     at: float
-    """When it was found, in Unix seconds."""
+    """When the store found it, in Unix seconds."""
     row: CallRow | None
     """Its audit row, as in ``CallStart``; None if it cannot be decoded."""
     result: bytes | None = None
-    """The encoded result, if it had created a detached call; else its outcome is unknown."""
+    """The encoded result, if the call had created a detached call; otherwise its outcome is unknown."""
 
 
 class SessionsSeen(NamedTuple):
@@ -76,7 +76,7 @@ class SessionsReleased(NamedTuple):
 
 
 class NodeAnnounced(NamedTuple):
-    """Entry: what this node announces to the other nodes."""
+    """Entry: this node announces its address and details to the other nodes."""
 
     address: str
     details: str
@@ -87,11 +87,11 @@ class NodeDraining(NamedTuple):
 
 
 class NodeLeft(NamedTuple):
-    """Entry: this node ends, so others may hold its sessions."""
+    """Entry: this node ends, so other nodes may hold its sessions."""
 
 
 class NodeDeclaredDead(NamedTuple):
-    """Entry: declare a node dead, if that is allowed, and settle its calls and sessions."""
+    """Entry: declare a node dead, if permitted, and settle its calls and sessions."""
 
     epoch: str
     suspicion: Suspicion
@@ -102,9 +102,7 @@ class RetentionDue(NamedTuple):
 
 
 class DaemonRestarted(NamedTuple):
-    """Entry: the daemon starts, so calls without a stored session can be deleted, and runs that do not resume have
-    ended.
-    """
+    """Entry: the daemon starts. Calls without a stored session can be deleted, and runs that do not resume have ended."""
 
 
 Entry = (
@@ -175,7 +173,7 @@ class CommitItem(msgspec.Struct, eq=False):
 
     @property
     def durable(self) -> bool:
-        """Whether it must survive a power cut, because its writing lets a tool start or an answer be sent."""
+        """Whether the entry must survive a power cut, because a tool starts or an answer is sent once it is written."""
         return isinstance(
             self.entry,
             CallStart
@@ -208,4 +206,4 @@ NOT_RETRIED: Final = (
     | UserCredentialRow
     | UserCredentialDeleted
 )
-"""Entries that were reported as not written."""
+"""Entries whose failed writes were reported, so they are not retried."""

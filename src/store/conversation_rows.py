@@ -27,16 +27,16 @@ class ConversationCopy(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """
 
     number: int
-    """Its position among the copies."""
+    """Its position among all copies."""
     id: str
-    """The message's id, the same each time it is sent; the conversation's id if it has ended."""
+    """The message's id, the same in each attempt to send it; the conversation's id if the conversation has ended."""
     conversation_id: str
     principal: str
     session_id: str | None
     started_at: float
     """When the conversation began, in Unix seconds."""
     at: float
-    """When the message was added; if the conversation has ended, when its last message was added."""
+    """When the message was added; for the end of a conversation, when its last message was added."""
     ended_at: float | None
     """When the conversation was deleted. The fields below are None then."""
     position: int | None
@@ -60,7 +60,7 @@ class SettledConversationCopies(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ConversationOutboxState(msgspec.Struct, frozen=True, kw_only=True):
-    """How far the copies have been sent; the counts cover all copies ever made."""
+    """The state of the outbox of copies; the counts cover all copies ever made."""
 
     backlog: int
     """Unsent copies."""
@@ -95,7 +95,7 @@ class StoredConversation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ConversationUpdate(msgspec.Struct, frozen=True, kw_only=True):
-    """The changes that a call makes to a new or existing conversation."""
+    """A call's changes to a new or existing conversation."""
 
     id: str
     principal: str

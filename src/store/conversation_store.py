@@ -34,7 +34,8 @@ class ConversationStore:
         return self._writer.copy_changes
 
     async def load(self, conversation_id: str, principal: str) -> StoredConversation | None:
-        """Returns a principal's conversation after all earlier updates; None if it does not exist, or is another's."""
+        """Returns a principal's conversation after all earlier updates; None if it does not exist or is not the
+        principal's."""
         return await self._reader.query_flushed(lambda queries: queries.load_conversation(conversation_id, principal))
 
     async def claim(self, conversation_id: str, principal: str) -> StoredConversation | None:
@@ -49,7 +50,7 @@ class ConversationStore:
         try:
             return await asyncio.shield(claiming)
         except asyncio.CancelledError:
-            # The conversation may still be claimed, although the caller no longer waits for it.
+            # The claim may still succeed, although the caller no longer waits for it.
             claiming.add_done_callback(lambda done: self._release_if_claimed(conversation_id, done))
             raise
 
@@ -79,14 +80,14 @@ class ConversationStore:
         await asyncio.wrap_future(self._writer.commit(update))
 
     async def outbox_state(self) -> ConversationOutboxState:
-        """Returns how far the copies have been sent to Supabase."""
+        """Returns the state of the outbox to Supabase."""
         return await self._reader.query(lambda queries: queries.copies_state())
 
     async def unsent_copies(self, after: int, limit: int, max_bytes: int) -> list[ConversationCopy]:
         """Returns the oldest copies after a number (``ConversationCopy.number``), in order.
 
         At most ``limit`` copies and ``max_bytes`` bytes, but at least one copy if there is one; none while copying is
-        disabled. The copies are synced to disk first: once Supabase has a copy, a power cut must not free its id for
+        disabled. The copies are synced to disk first: otherwise a power cut could free the id of a sent copy for
         another message.
 
         Raises:

@@ -18,8 +18,7 @@ class DailyUsage(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     principal: str
     tool: str
     agent: str = ""
-    """The outermost agent around the call, whose run spent the amount; empty if there is none, or if the day is older
-    than this column.
+    """The outermost agent whose run includes the call; empty without an agent, or if the day is older than this column.
     """
     provider: str
     model: str
@@ -43,7 +42,8 @@ def day_of(at: float) -> str:
 
 
 def by_day(row: CallRow, usage_by_model: Iterable[ModelUsage], at: float, agent: str = "") -> list[DailyUsage]:
-    """Returns what a call that ended at a Unix time adds to the sums, by model; ``agent``: ``CallEnd.agent``."""
+    """Returns the usage that a call, ended at Unix time ``at``, adds to the sums, by model. ``agent``:
+    ``CallEnd.agent``."""
     return [
         DailyUsage(
             day=day_of(at),

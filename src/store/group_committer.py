@@ -1,4 +1,4 @@
-"""Collects entries and commits them in groups. This is the part that all databases share.
+"""Collects entries and commits them in groups. All databases share this code.
 
 Failed writes are retried as long as the process lives, except those that were reported as not written.
 """
@@ -31,13 +31,13 @@ class GroupCommitter(abc.ABC):
     def __init__(self, *, content: Content, retention: Retention) -> None:
         self._content = content
         self.retention = retention
-        """The retention in force."""
+        """The current retention."""
         self.group: list[CommitItem] = []
-        """Added and not yet committed."""
+        """The items that were added and are not committed."""
         self.problem: str | None = None
         """The reason why writes currently fail; None if they succeed."""
         self.clock = StoreClock(time.time())
-        """The store's clock; until the database is open, the system's."""
+        """The store's clock; until the database is open, the system's clock."""
         self.retention_due = 0.0
         """When retention runs next, in ``time.monotonic`` seconds."""
 
@@ -47,7 +47,8 @@ class GroupCommitter(abc.ABC):
         self.unwritable_rows = 0
         """Rows lost because the database cannot hold them or the file was damaged."""
         self.copy_changes = 0
-        """Copies committed, plus one for each retention run, which may record that conversations ended."""
+        """Copies committed, plus one for each run of retention, which may add copies that state the end of
+        conversations."""
         self.described_bytes = 0
         """Bytes of arguments that have been reduced and released."""
         self.overflowed = 0
@@ -57,7 +58,7 @@ class GroupCommitter(abc.ABC):
         """Rows up to this seq survive a power cut, as far as this process knows."""
         self.opened = concurrent.futures.Future[None]()
         """Resolves once the database is open, and the unfinished calls of the previous process are in ``group``."""
-        self.opened.set_running_or_notify_cancel()  # a cancelled wait must not cancel it
+        self.opened.set_running_or_notify_cancel()  # so that a cancelled wait does not cancel this future
 
     @property
     def uncommitted(self) -> int:
@@ -65,8 +66,8 @@ class GroupCommitter(abc.ABC):
         return len(self.group)
 
     def awaits(self, entry: Entry) -> bool:  # noqa: ARG002 - for the databases that await some
-        """Whether a caller waits for this entry as long as writes fail, because its client gets no answer before it
-        is written. Otherwise the wait fails.
+        """Whether the wait for this entry continues while writes fail, because the client gets no answer before the
+        entry is written. Otherwise the wait fails.
         """
         return False
 
@@ -88,7 +89,7 @@ class GroupCommitter(abc.ABC):
         """Applies new settings. On any thread."""
         self._content = content
         self.retention = retention
-        self.retention_due = 0.0  # if the other thread sets it at the same moment, retention runs within the hour
+        self.retention_due = 0.0  # if the writer's thread overwrites this, retention still runs within the hour
 
     def add(self, item: CommitItem) -> None:
         """Adds an item to the next commit."""
@@ -115,14 +116,14 @@ class GroupCommitter(abc.ABC):
 
     @abc.abstractmethod
     def attempt(self) -> None:
-        """Commits the added items and enforces retention. If that fails, sets ``problem``."""
+        """Commits the added items and enforces retention. Sets ``problem`` on failure."""
 
     @abc.abstractmethod
     def close(self) -> None:
-        """Closes the database. Signs the chain as closed if nothing is left to write."""
+        """Closes the database. If all entries are written, first signs the chain as closed."""
 
     def fail(self, error: Exception, *, exc_info: bool = False) -> None:
-        """Fails the awaited items, and retains for the next attempt those that are retried."""
+        """Fails the awaited items, and keeps the items that are retried for the next attempt."""
         if not self.problem:
             event = "database writes fail; local calls run without audit rows, other calls are refused"
             _log.error(event, reason=self._with_remedy(error), exc_info=exc_info)
@@ -148,12 +149,12 @@ class GroupCommitter(abc.ABC):
             self.problem = None
 
     def _with_remedy(self, error: Exception) -> str:
-        """Returns what the log says about a failed write."""
+        """Returns the log message of a failed write."""
         return str(error)
 
     @abc.abstractmethod
     def _reason(self, error: Exception) -> str:
-        """Returns why a write failed, without paths of the server or addresses: callers see it."""
+        """Returns why a write failed, without paths or addresses of the server, because callers see the text."""
 
     def _by_store_clock(self, entry: Entry) -> Entry:
         """Returns an entry in which the times that decide on its expiry are converted to the store's clock."""

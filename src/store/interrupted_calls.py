@@ -1,4 +1,4 @@
-"""How a call is settled that had started and not ended when its process ended. Pure.
+"""Settles a call that had started and not ended when its process ended. Pure.
 
 If the call had created a detached call, the answer is the id of that call, so that a repeat finds it. The outcome of
 any other call is unknown.
@@ -27,8 +27,8 @@ def template_of(json_: bytes | str | None) -> CallRow | None:
 def interrupted_call(
     session_id: str, request_key: str, at: float, row: CallRow | None, answer: dict[str, Any] | None
 ) -> InterruptedCall:
-    """Returns the end of a call that was found at a time of the store's clock. ``answer``: if it had created a detached
-    call (``answer_of_creator``).
+    """Returns the end of an interrupted call, at a time of the store's clock. ``answer``: from ``answer_of_creator``,
+    if the call had created a detached call.
     """
     if row is None or answer is None:
         return InterruptedCall(session_id=session_id, request_key=request_key, at=at, row=row)

@@ -1,8 +1,8 @@
 """The lease of a node of a cluster: how long this process may answer for the sessions that it holds.
 
 Each commit of a node sets the lease in the database to ``now() + lease_s`` by the database's clock, unless another node
-has declared this one dead. The node itself calculates with its own clock, from the moment before it sent the commit: so
-its lease ends earlier than the one in the database, however long the commit took.
+has declared this one dead. The node calculates its lease with its own clock, from the moment before it sent the commit.
+So for the node, the lease ends earlier than in the database, however long the commit took.
 
 Pure: callers pass the time, which is ``boot_time()``.
 """
@@ -11,8 +11,8 @@ import time
 from typing import Final
 
 CLOCK_DRIFT: Final = 0.01
-"""The share of a lease that is not used, because two clocks do not run equally fast. NTP slews a clock by at most
-0.0005.
+"""The share of a lease that a node does not use, because its clock and the database's may run at different rates. NTP
+slews a clock by at most 0.0005.
 """
 HEARTBEATS: Final = 4
 """How often an idle node renews its lease before the lease would end."""
@@ -56,7 +56,7 @@ class NodeLease:
         return now < self._good_until and self._fenced is None
 
     def renewed(self, sent_at: float) -> None:
-        """Records that a commit succeeded that was sent at this time. Commits may be acknowledged in any order."""
+        """Records that a commit, sent at this time, succeeded. Commits may be acknowledged in any order."""
         self._good_until = max(self._good_until, sent_at + self.lease_s * (1 - CLOCK_DRIFT))
 
     def fence(self, reason: str) -> None:
@@ -65,5 +65,5 @@ class NodeLease:
             self._fenced = reason
 
     def heartbeat_due(self, sent_at: float) -> float:
-        """Returns when an empty commit is due after one that was sent at this time."""
+        """Returns when the next empty commit is due, after a commit that was sent at this time."""
         return sent_at + self.lease_s / HEARTBEATS

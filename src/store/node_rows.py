@@ -19,16 +19,16 @@ class NodeRow(msgspec.Struct, frozen=True, kw_only=True):
     """Identifies the process. The ids of its calls begin with it."""
     name: str
     address: str
-    """How the other nodes reach it, as it announced; empty if it has announced nothing yet."""
+    """The address that it announced for the other nodes; empty before it announced one."""
     details: str
-    """Its version and the digests of its settings, as it announced them; empty if it has not announced them yet."""
+    """The version and the digests of settings that it announced; empty before that."""
     state: NodeState
     left_s: float
     """The remaining seconds of its lease by the database's clock; negative once it has ended."""
 
 
 def may_declare_dead(state: NodeState, left_s: float, suspicion: Suspicion) -> bool:
-    """Returns whether a node may be declared dead, which the database decides in the same way.
+    """Returns whether a node may be declared dead. The SQL of the database decides in the same way.
 
     A node whose lease has ended may be declared dead. Before that, a suspicion is enough, because each later commit of
     the node is refused: a wrong suspicion ends a process, but breaks no promise. A draining node is an exception,

@@ -12,9 +12,9 @@ class RegistryEntryRow(NamedTuple):
     content: bytes
     """JSON, opaque to the store."""
     created_at: float
-    """When the entry was made, as a Unix time in seconds."""
+    """When the entry was created, as a Unix time in seconds."""
     changed_at: float
-    """When this version was made, as a Unix time in seconds."""
+    """When this version was created, as a Unix time in seconds."""
 
 
 class RegistryEntrySaved(NamedTuple):
@@ -22,7 +22,7 @@ class RegistryEntrySaved(NamedTuple):
 
     row: RegistryEntryRow
     kept: int
-    """How many versions of the entry are kept, this one included."""
+    """How many versions of the entry the store keeps, including this one."""
 
 
 class RegistryEntryDeleted(NamedTuple):

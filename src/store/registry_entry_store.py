@@ -23,7 +23,7 @@ class RegistryEntryStore:
         await asyncio.wrap_future(self._writer.commit(change))
 
     async def all_entries(self) -> list[RegistryEntryRow]:
-        """Returns all versions of all entries, those of an entry in order.
+        """Returns all versions of all entries, in the order of each entry's versions.
 
         Raises:
             StoreError: the database cannot be read.

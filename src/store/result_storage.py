@@ -13,7 +13,7 @@ from typing import Final, NamedTuple, Protocol
 TOMBSTONE_TTL_S: Final = 7 * 86400.0
 """How long the handle of a deleted result stays known; the same as for the ids of calls (docs/protocol.md)."""
 PLAIN_HANDLE: Final = "[a-z0-9_-]{1,40}"
-"""The handles that can be listed: they are the same in a URI, a file name and a database."""
+"""The format of handles that are listed: they need no escapes in a URI or a file name."""
 
 
 class ResultDeletedError(Exception):
@@ -69,7 +69,7 @@ class ResultStorage(Protocol):
         """
 
     def find(self, principal: str, handle: str, now: float, /) -> ResultFile:
-        """Returns what is known about a result.
+        """Returns the size, format and time of a result.
 
         Raises:
             ResultDeletedError, ResultUnknownError: it does not exist.

@@ -1,4 +1,4 @@
-"""Runs and jobs, as they are read from the journal and the audit rows."""
+"""Runs and jobs, as read from the journal and the audit rows."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ class RunUsage(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The usage of one call of a run, without its children."""
 
     usage: ModelUsage
-    """Its model is the one that answered last."""
+    """``provider`` and ``model`` are those that answered last."""
     simulated: bool
 
 

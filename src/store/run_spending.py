@@ -1,7 +1,7 @@
-"""The usage of a run's calls, and the spending of an agent on a day, as sums of audit rows. Only reads.
+"""The usage of a run's calls, and an agent's spending on a day: sums of audit rows. Only reads.
 
-Ids of child calls begin with their parent's id. A child that a resumed call made has a suffix after its name; the key
-of its run has no such suffix. Each database has its own SQL for these queries.
+Ids of child calls begin with their parent's id. The id of a child that a resumed call made has a suffix, which its key
+in the run does not have. Each database has its own SQL for these queries.
 """
 
 import datetime as dt
@@ -39,13 +39,13 @@ class RunUsageStatements(NamedTuple):
 
 
 def run_usage(ask: Ask, sql: RunUsageStatements, run: str, principal: str) -> list[RunUsage]:
-    """Returns what the ended calls of a principal's run spent, which includes the calls that resumed it."""
+    """Returns the spending of the ended calls of a principal's run, including the calls that resumed it."""
     root, _, inner = run.partition("/")
     roots = list(ask(sql.roots, {"run": root, "principal": principal}))
     usage: list[RunUsage] = []
     for call_id, started_at in roots:
         own = f"{call_id}/{inner}" if inner else call_id
-        # A second earlier: the two times are read from the clock one after the other.
+        # One second earlier, because the two times are read from the clock one after the other.
         for row in ask(sql.calls, {"since": started_at - 1, "principal": principal, "call_id": call_id}):
             path = _SUFFIX.sub("", row[0])
             if path == own or path.startswith(f"{own}/"):

@@ -32,7 +32,7 @@ class SessionStore:
         self._writer.enqueue_optional(SessionsSeen(session_ids, time.time()))
 
     def acknowledge(self, session_id: str, request_keys: Sequence[str]) -> None:
-        """Deletes the results of these calls, which their client has."""
+        """Deletes the results of these calls, because their client has them."""
         self._writer.enqueue_optional(ResultsAcknowledged(session_id, request_keys))
 
     def close(self, session_id: str) -> None:
@@ -68,7 +68,7 @@ class SessionStore:
         return None if stored is None else self._by_unix_time(stored)
 
     async def call_states(self, session_id: str, request_keys: Sequence[str]) -> dict[str, StoredCallState]:
-        """Returns the states of these journalled calls, without those that are not stored.
+        """Returns the states of these journalled calls; calls that are not stored are absent.
 
         The state is ``expired`` also if the call has not ended, as far as the database shows.
         """

@@ -1,4 +1,4 @@
-"""Limits of all nodes together: permits of providers, daily budgets, rates, quotas, running calls of principals."""
+"""The limits that apply to all nodes together: provider permits, daily budgets, rates, quotas, running calls."""
 
 from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple, Protocol
@@ -8,7 +8,7 @@ import msgspec
 from ..protocol.tool_call import Cost
 
 AdmitDecision = Literal["admitted", "refused", "busy"]
-"""``refused``: by a budget. ``busy``: all permits are in use, or other nodes have waited longer for the next one."""
+"""``refused``: a budget is spent. ``busy``: all permits are in use, or other nodes have waited longer for one."""
 
 
 class BudgetLimit(NamedTuple):
@@ -19,7 +19,7 @@ class BudgetLimit(NamedTuple):
     currency: str
     amount: float
     known: float
-    """The amount spent today as this node knows it. It is used if the database has no amount of the budget yet."""
+    """The amount that this node knows to be spent today, for a database that has no amount of the budget yet."""
 
 
 class BudgetUse(NamedTuple):
@@ -32,7 +32,7 @@ class BudgetUse(NamedTuple):
 
 
 class AdmitRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """A request to a vendor that asks for admission."""
+    """Asks for the admission of one request to a vendor."""
 
     id: int
     """Chosen at random from 63 bits."""
@@ -40,11 +40,11 @@ class AdmitRequest(msgspec.Struct, frozen=True, kw_only=True):
     permits: int
     """How many requests to the provider may run at once, on all nodes."""
     scopes: tuple[str, ...]
-    """The budgets that it counts towards."""
+    """The budgets to which the request's cost is charged."""
     limits: tuple[BudgetLimit, ...]
     """The limits of these budgets."""
     estimate: Cost | None
-    """The cost to reserve. With None, nothing is reserved, and the request is refused only if a budget is spent."""
+    """The cost to reserve. None reserves nothing: the request is refused only if a budget is already spent."""
 
 
 class AdmitAnswer(NamedTuple):
@@ -61,17 +61,17 @@ class RateSlot(NamedTuple):
     wait_s: float
     """The seconds until the slot."""
     full_in_s: float
-    """The seconds until the rate has its whole burst again if no further call comes, as before this call."""
+    """The seconds until the rate has its whole burst again if no further call comes, counted before this call."""
 
 
 class QuotaUse(NamedTuple):
-    """A quota for which a call counts. None: no limit."""
+    """A quota that counts a call. None: no limit."""
 
     name: str
     per_minute: int | None
     per_day: int | None
     known: int
-    """The calls of today as this node knows them, used if the database has no count of today yet."""
+    """This node's count of today's calls, for a database that has no count of today yet."""
 
 
 class TakenCall(NamedTuple):
@@ -94,23 +94,23 @@ class RunningShare(NamedTuple):
 
 
 class SharedLimitsPort(Protocol):
-    """Each method is one statement, and raises StoreError if the database does not answer."""
+    """Each method runs one statement, and raises StoreError if the database does not answer."""
 
     on_wake: Callable[[str], None]
-    """Called on the event loop with ``provider:NAME`` or ``running:PRINCIPAL``: this node should ask again."""
+    """Called on the event loop with ``provider:NAME`` or ``running:PRINCIPAL`` when this node should ask again."""
 
     def start(self) -> None:
-        """Begins to listen for permits that other nodes return."""
+        """Begins to listen for permits that other nodes release."""
         ...
 
     async def admit(self, request: AdmitRequest, *, may_take: bool) -> AdmitAnswer:
-        """Takes a permit and reserves the estimate, or returns why not. Without ``may_take``, it only returns whether a
-        budget refuses the request. With it, a node that finds the provider busy gets a place in the queue.
+        """Takes a permit and reserves the estimate, or returns why not. If the provider is busy, this node gets a place
+        in the queue. Without ``may_take``, only checks whether a budget refuses the request.
         """
         ...
 
     async def settle(self, request_id: int, cost: Cost | None) -> None:
-        """Returns the permit and the reservation, and books the cost of the request. A second call does nothing."""
+        """Releases the permit and the reservation, and records the cost of the request. A second call does nothing."""
         ...
 
     async def withdraw(self, provider: str) -> None:
@@ -128,15 +128,16 @@ class SharedLimitsPort(Protocol):
     async def reserve_slot(
         self, source: str, principal: str, *, interval_s: float, burst: int, max_wait_s: float
     ) -> RateSlot:
-        """Reserves the next slot of a source's rate for a call that can wait for it. A negative wait reserves none."""
+        """Reserves the next slot of a source's rate for a call that can wait for it. A negative wait reserves no
+        slot."""
         ...
 
     async def take_call(self, principal: str, quotas: Sequence[QuotaUse]) -> TakenCall:
-        """Counts a call for all these quotas, or for none of them."""
+        """Counts a call in all these quotas, or in none of them."""
         ...
 
     async def share_running(self, principal: str, *, max_running: int, wants: int, uses: int) -> RunningShare:
-        """Asks for a share of the calls of a principal that may run at once: this node ``wants`` this many permits and
-        currently ``uses`` that many. Until the answer, it must start no further call.
+        """Asks for a share of a principal's ``max_running``. This node ``wants`` that many permits, and ``uses`` that
+        many now. Until the answer arrives, it must start no further call.
         """
         ...

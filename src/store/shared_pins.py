@@ -1,4 +1,4 @@
-"""The pins of sources that all nodes share. What pins are is opaque to the store."""
+"""The pins of sources that all nodes share. Their content is opaque to the store."""
 
 from collections.abc import Callable, Mapping
 from typing import Literal, NamedTuple, Protocol
@@ -30,8 +30,8 @@ class SharedPinsPort(Protocol):
         ...
 
     async def replace(self, name: str, content: bytes, revision: int | None) -> int | None:
-        """Stores a set of pins if the stored one has this revision; with None, if there is none. Returns the new
-        revision; None if another set is stored. One statement.
+        """Stores a set of pins if the stored set has this revision or, with None, if no set is stored. Returns the new
+        revision; None if the condition does not hold. One statement.
         """
         ...
 

@@ -55,9 +55,9 @@ class Store:
         )
         """Conversations, and the outbox of their copies to Supabase."""
         self.vendor_files: Final = VendorFileStore(writer, reader)
-        """Which principal uploaded which file to a vendor."""
+        """The owners of the files that principals uploaded to vendors."""
         self.a2a_tasks: Final = A2ATaskStore(writer, reader)
-        """Which detached calls are tasks of A2A, and their messages."""
+        """The detached calls that are tasks of A2A, and their messages."""
         self.registry_entries: Final = RegistryEntryStore(writer, reader)
         """The entries of the registry that the daemon serves."""
         self.user_credentials: Final = UserCredentialStore(writer, reader)
@@ -79,7 +79,7 @@ class Store:
         return self._writer.opened.done()
 
     async def opened(self) -> None:
-        """Returns once the database is open: at once, unless the disk was too full for that at the start."""
+        """Returns once the database is open: at once, unless the disk was full at the start."""
         await asyncio.wrap_future(self._writer.opened)
 
     @property
@@ -88,7 +88,7 @@ class Store:
         return self._reader.damage
 
     def apply(self, content: Content, retention: Retention, *, copy_conversations: bool = False) -> None:
-        """Applies new settings; stored data is soon deleted accordingly."""
+        """Applies new settings; retention soon deletes stored data accordingly."""
         self.conversations.copy_enabled = copy_conversations
         self._writer.apply(content, retention)
 

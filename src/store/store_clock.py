@@ -1,8 +1,8 @@
-"""The store's clock, by which results, ids and sessions expire. It advances while a daemon runs and is stopped while
-none does, so no change of the system's clock, before or after a restart, makes the store forget an id.
+"""The store's clock, by which results, ids and sessions expire. It advances only while a daemon runs. So the store
+forgets no id because the system's clock changes, before or after a restart.
 
-Callers use Unix times. The store converts them by their age: a time that is an hour ago by the system's clock becomes a
-time that is an hour ago by this clock.
+Callers use Unix times. The store converts them by age: one hour ago by the system's clock becomes one hour ago by this
+clock.
 """
 
 import time

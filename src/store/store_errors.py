@@ -13,7 +13,7 @@ class StoreError(Exception):
 
 
 class NodeFencedError(StoreError):
-    """Another node has declared this one dead, or the database has lost commits of it: the process must end."""
+    """Another node has declared this one dead, or the database has lost this node's commits: the process must end."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(f"this node must end: {reason}", reason)

@@ -3,7 +3,7 @@
 from typing import Final
 
 GROUP_WINDOW_S: Final = 0.1
-"""Rows recorded within this time share one commit; a crash may lose as many."""
+"""Rows recorded within this time share one commit; a crash may lose the rows of this time."""
 
 
 ROWS_PER_STATEMENT: Final = 100
@@ -45,28 +45,28 @@ MAX_CHILDREN: Final = 1_000
 
 
 MAX_A2A_TASKS: Final = 100_000
-"""The most stored tasks of all principals; beyond it, the oldest tasks that have ended are deleted."""
+"""The maximum number of stored tasks of all principals; beyond it, the oldest ended tasks are deleted."""
 
 
 MESSAGE_TTL_S: Final = 7 * 86400.0
-"""The minimum time for which a message is known, so that a repeat begins no second task: as long as the request ids of
-calls (``ID_TTL_S``).
+"""The minimum time for which a message is stored, so that a repeat begins no second task; the same as for request ids
+(``ID_TTL_S``).
 """
 
 
 MAX_EVENTS: Final = 100
-"""The most events that one read returns."""
+"""The maximum number of events that one read returns."""
 
 
 MAX_EVENT_BYTES: Final = 1024**2
-"""The most bytes of the events that one read returns, unless the first alone has more: an answer may have 20 MiB."""
+"""The maximum bytes of events that one read returns; a single event may have more: an answer may have 20 MiB."""
 
 
 RESEALED_AT_ONCE: Final = 100
-"""The most rows of one search for credentials that have to be encrypted again."""
+"""The maximum number of rows per search for credentials that must be encrypted again."""
 
 
 MAX_OWNERS: Final = 100_000
 """The maximum number of records of owners of vendor files, some 10 MB. Beyond it the oldest are deleted, and only
-operators see their files. A Kimi account has at most 1,000 files, but files that are deleted elsewhere keep their
-records here."""
+operators see their files. A Kimi account has at most 1,000 files, but the records of files that are deleted elsewhere
+stay here."""

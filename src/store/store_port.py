@@ -40,7 +40,7 @@ class RunQueries(Protocol):
         """Returns the run of a principal's call of this tool; None if it is unknown or has expired."""
 
     def usage_of_run(self, run: str, principal: str) -> list[RunUsage]:
-        """Returns what the ended calls of a principal's run spent, which includes the calls that resumed it."""
+        """Returns the spending of the ended calls of a principal's run, including the calls that resumed it."""
 
     def spent_by_tool(self, tool: str, day: str) -> dict[str, float]:
         """Returns the cost, by currency, of a tool's calls and their descendants that ended on a day (``YYYY-MM-DD``,
@@ -68,8 +68,8 @@ class RunQueries(Protocol):
         outcomes: Collection[str] | None,
         limit: int,
     ) -> list[StoredJob]:
-        """Returns a principal's jobs, newest first: calls of these tools. ``subject``: what they work on; ``outcomes``:
-        how they ended, of ``ok``, ``CANCELLED``, ``error`` for other codes, and ``unfinished``.
+        """Returns a principal's jobs, newest first: calls of these tools. ``subject``: the name of the deployment;
+        ``outcomes``: any of ``ok``, ``CANCELLED``, ``error`` (all other codes) and ``unfinished``.
         """
 
     def step_ends(self, job: StoredJob) -> dict[str, float]:
@@ -88,10 +88,10 @@ class DetachedQueries(Protocol):
     """Detached calls that have not ended, and their pauses. Their times of expiry are times of the store's clock."""
 
     def unfinished_detached(self) -> list[StoredDetachedCall]:
-        """Returns those that are not paused, the oldest first."""
+        """Returns the detached calls that are not paused, the oldest first."""
 
     def find_detached(self, call_id: str) -> StoredDetachedCall | None:
-        """Returns one by its id."""
+        """Returns a detached call by its id."""
 
     def paused_count(self, principal: str) -> int:
         """Returns the number of a principal's paused calls."""
@@ -100,8 +100,8 @@ class DetachedQueries(Protocol):
         """Returns the oldest ``LISTED_PAUSES`` paused calls of a principal, or of all principals."""
 
     def waiting_for_credentials(self, after: int) -> tuple[int, list[StoredDetachedCall]]:
-        """Returns some paused calls after a number that may wait for a credential, and the number after which to ask
-        for more; 0 if there are no more.
+        """Returns some paused calls after a number that may wait for a credential, and the number from which to
+        continue; 0 if there are no more.
         """
 
     def paused_on(self, run: str) -> str | None:
@@ -116,7 +116,7 @@ class DetachedQueries(Protocol):
         """Returns when the next requests expire, as a time of the store's clock; None if no call is paused."""
 
     def decision_hashes(self, call_id: str, principal: str) -> dict[str, bytes]:
-        """Returns the decided requests of a principal's call, even one that has ended: id and ``decision_hash``."""
+        """Returns the decided requests of a principal's call, even if it has ended: id and ``decision_hash``."""
 
 
 class SessionQueries(Protocol):
@@ -147,7 +147,8 @@ class AuditQueries(Protocol):
         """Returns a principal's ended call, if it is among the last ``SEARCHED_ROWS`` of all."""
 
     def search_calls(self, wanted: CallFilter, before: int | None, limit: int, rows: int) -> CallPage:
-        """Returns the calls of a filter that ended before the one with seq ``before``, among the next ``rows``."""
+        """Returns the calls that match a filter, among the ``rows`` calls that ended before the one with seq
+        ``before``."""
 
     def call_tree(self, call_id: str, principal: str | None) -> list[CallRow]:
         """Returns an ended call and its descendants, in the order in which they started."""
@@ -156,13 +157,13 @@ class AuditQueries(Protocol):
         """Returns the sums over all calls ever recorded, or over those of one principal."""
 
     def usage_since(self, day: str, principal: str | None) -> list[DailyUsage]:
-        """Returns what was spent at the vendors since a day, newest day first."""
+        """Returns the spending at vendors since a day, newest day first."""
 
     def calls_of_day(self, day: str) -> dict[tuple[str, str], int]:
-        """Returns how many calls began on a day, by principal and tool, without failures that had no effect."""
+        """Returns how many calls began on a day, by principal and tool. Failures without an effect are not counted."""
 
     def outbox_state(self) -> AuditOutboxState:
-        """Returns how far the calls have been sent."""
+        """Returns the state of the outbox of audit rows."""
 
     def unsent_calls(self, after: int, limit: int) -> list[ChainedRow]:
         """Returns the oldest calls after a seq, in order."""
@@ -172,7 +173,7 @@ class AuditQueries(Protocol):
 
 
 class ConversationQueries(Protocol):
-    """Conversations, and their copies that are to be sent."""
+    """Conversations, and the outbox of their copies."""
 
     def load_conversation(self, conversation_id: str, principal: str) -> StoredConversation | None:
         """Returns a principal's conversation."""
@@ -181,7 +182,7 @@ class ConversationQueries(Protocol):
         """Returns a principal's conversations that were used last: id, time and bytes, the newest first."""
 
     def copies_state(self) -> ConversationOutboxState:
-        """Returns how far the copies have been sent."""
+        """Returns the state of the outbox of copies."""
 
     def unsent_copies(self, after: int, limit: int, max_bytes: int) -> list[ConversationCopy]:
         """Returns the oldest copies after a number, in order: at most ``limit`` and ``max_bytes``, but at least one."""
@@ -191,7 +192,7 @@ class A2AQueries(Protocol):
     """Tasks of A2A and their push notifications."""
 
     def earlier_message(self, message_key: bytes, conversation_id: str, principal: str) -> A2AEarlier:
-        """Returns which task a message began, and whether its principal has a conversation."""
+        """Returns the stored data about a message that arrives."""
 
     def find_task(self, task_id: str, principal: str) -> A2ATaskRow | None:
         """Returns a principal's task."""
@@ -212,14 +213,14 @@ class A2AQueries(Protocol):
         """Returns push configurations with events to send, some of each principal, with their principals and agents."""
 
     def push_count(self, principal: str) -> int:
-        """Returns how many push configurations of a principal may have something to send, now or later."""
+        """Returns how many push configurations of a principal may have notifications to send, now or later."""
 
 
 class RegistryQueries(Protocol):
     """What operators and users store: registry entries, credentials, owners of vendor files."""
 
     def registry_entries(self) -> list[RegistryEntryRow]:
-        """Returns all versions of all entries, those of an entry in order."""
+        """Returns all versions of all entries, in the order of each entry's versions."""
 
     def find_credential(self, principal: str, service: str) -> UserCredentialRow | None:
         """Returns a principal's credential for a service."""
@@ -272,7 +273,7 @@ class StoreReader(Protocol):
 
     async def claim_session(self, key_hash: bytes, *, results_since: float) -> StoredSession | None:
         """Returns a session by its key, as ``SessionQueries.load_session`` does, after all earlier entries have been
-        committed. From now on this process holds it: other nodes of the same database get an error.
+        committed. This process becomes its holder: other nodes of the same database get an error.
 
         Raises:
             SessionHeldError: another node holds it.
@@ -281,8 +282,8 @@ class StoreReader(Protocol):
         """
 
     async def adopt_detached(self, *, call_id: str | None = None, limit: int | None) -> list[StoredDetachedCall]:
-        """Returns detached calls that no node runs and that this one has to run from now on, after all earlier entries
-        have been committed: the oldest that are not paused, or one by its id. ``limit`` None: all.
+        """Assigns to this node detached calls that no node runs, after all earlier entries have been committed, and
+        returns them: the oldest that are not paused, or one by its id. ``limit`` None: all.
 
         Raises:
             NodeFencedError: this node has been declared dead.
@@ -291,7 +292,7 @@ class StoreReader(Protocol):
 
     async def claim_conversation(self, conversation_id: str, principal: str) -> StoredConversation | None:
         """Returns a principal's conversation, as ``ConversationQueries.load_conversation`` does, after all earlier
-        entries have been committed. From now on this process uses it: other nodes of the same database get an error.
+        entries have been committed. This process becomes its user: other nodes of the same database get an error.
 
         Raises:
             ConversationHeldError: another node uses it.

@@ -35,11 +35,11 @@ class CallRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The error's message, or why another model answered than the requested one; bounded."""
     executed: str = "yes"
     arguments: Any = None
-    """The arguments, as long as the row is not yet written; the database has only their shape, or their redacted
-    content if ``audit_content = full``."""
+    """The arguments, until the row is written. The database has only their shape or, if ``audit_content = full``, their
+    redacted content."""
     arguments_bytes: int = 0
     result_bytes: int = 0
-    """The size of the answer; of a child call that was not journalled, the size of its text."""
+    """The size of the answer; for a child call that was not journalled, the size of its text."""
     latency_ms: float
     queue_ms: float = 0.0
     tool_ms: float = 0.0
@@ -60,7 +60,7 @@ class ChainedRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     mac: bytes | None
     """None if the row is older than the chain."""
     chain: int = 0
-    """The number of the chain; there are others only if several nodes share the database."""
+    """The number of the chain; 0 unless several nodes share the database."""
     call: CallRow
 
 
@@ -97,7 +97,7 @@ class CallTotals(msgspec.Struct, kw_only=True):
 
 
 class SettledCalls(msgspec.Struct, frozen=True, kw_only=True):
-    """The calls of the outbox that are settled: sent, refused or dropped."""
+    """The settled calls of the outbox: those that were sent, refused or dropped."""
 
     up_to: int
     """The seq of the last settled call; all before it are settled too."""
@@ -113,7 +113,7 @@ class SettledCalls(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AuditOutboxState(msgspec.Struct, frozen=True, kw_only=True):
-    """How far the calls have been sent; the counts cover all calls ever recorded."""
+    """The state of the outbox of audit rows; the counts cover all calls ever recorded."""
 
     settled_seq: int
     """All calls up to this seq are settled."""
@@ -162,8 +162,8 @@ class CallStart(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     orchestration: bool = False
     """Whether it is a call of an orchestration tool."""
     replace: bool = False
-    """Whether it replaces the entry of an earlier run of this child call, if that run was interrupted or its result has
-    expired. A call of an orchestration tool also replaces the entry of a run that is done; the entries of its children
+    """Whether it replaces the entry of an earlier attempt of this child call that was interrupted or whose result has
+    expired. A call of an orchestration tool also replaces the entry of a completed attempt; the entries of its children
     stay.
     """
     detached: "DetachedRequest | None" = None
@@ -184,9 +184,9 @@ class DetachedRequest(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     deadline_at: float
     """Unix time in seconds."""
     creator: str | None = None
-    """The id of the call that created it; if that was a child call, the key of its run."""
+    """The id of the call that created it, or the key of its run if that was a child call."""
     run: str | None = None
-    """The earlier run that it continues; None: its own."""
+    """The earlier run that the call continues; None: it has its own run."""
     traceparent: str | None = None
     """The span of the call that created it (``protocol/trace_context.py``)."""
 
@@ -217,7 +217,7 @@ class InputDecided(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 def decision_hash(decision: InputDecision) -> bytes:
-    """Returns what identifies a decision once its call has ended."""
+    """Returns the hash by which a repeated decision is recognized once its call has ended."""
     return hashlib.blake2b(msgspec.json.encode(decision, order="deterministic"), digest_size=16).digest()
 
 
@@ -261,11 +261,11 @@ class CallEnd(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     agent: str = ""
     """The outermost agent among the call and its parents; empty if none."""
     unstarted: "UnstartedCall | None" = None
-    """Set if the call ended before its tool started, so that the journal may have no ``CallStart`` of it."""
+    """Set if the call ended before its tool started. The journal may then have no ``CallStart`` for it."""
     run: str | None = None
     """The run that ends with this call, so that the results of its children expire from now on."""
     stopped_by: str | None = None
-    """Only for the run of an agent: the limit that ended it before it was done; empty if none."""
+    """Only for the run of an agent: the limit that ended the run early; empty if none."""
 
 
 class UnstartedCall(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -276,7 +276,8 @@ class UnstartedCall(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 StoredCallState = Literal["done", "interrupted", "expired"]
-"""The state of a stored call: its result is stored, the daemon ended while it ran, or its result was deleted."""
+"""``done``: its result is stored. ``interrupted``: the daemon ended while it ran. ``expired``: its result is
+deleted."""
 
 
 class StoredCall(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -297,7 +298,7 @@ class StoredCall(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """When it ended, or was found interrupted, in Unix seconds."""
 
     def expired_before(self, results_since: float) -> "StoredCall":
-        """The call as it is shown when the results from before ``results_since`` (Unix seconds) have expired."""
+        """The call, expired if it ended before ``results_since`` (Unix seconds)."""
         return msgspec.structs.replace(self, state="expired", result=None) if self.at < results_since else self
 
 

@@ -27,8 +27,8 @@ RETRY_S: Final = 1.0
 """Time between two attempts while writes fail."""
 MAX_QUEUED: Final = 10_000
 """The maximum number of queued entries, so a full disk never exhausts memory. Beyond it, audit rows are dropped and
-counted, session changes and acknowledgements are dropped, and no journalled call starts. Entries that follow from an
-accepted entry are always accepted."""
+counted, session changes and acknowledgements are dropped, and no journalled call starts. Entries that complete an
+accepted entry, such as the end of a started call, are always accepted."""
 MAX_QUEUED_BYTES: Final = 64 * 1024 * 1024
 """The maximum size of all queued arguments; beyond it, rows are written without their arguments."""
 
@@ -69,7 +69,7 @@ class StoreWriter:
 
     @property
     def opened(self) -> concurrent.futures.Future[None]:
-        """Resolves once the database is open: at once, unless the disk is too full for that."""
+        """Resolves once the database is open: at once, unless the disk was full at the start."""
         return self._committer.opened
 
     @property
@@ -79,7 +79,7 @@ class StoreWriter:
 
     @property
     def retention(self) -> Retention:
-        """The retention in force."""
+        """The current retention."""
         return self._committer.retention
 
     @property
@@ -171,7 +171,7 @@ class StoreWriter:
     def flush(self) -> concurrent.futures.Future[None]:
         """Resolves once all earlier entries have been committed, or have failed."""
         done = concurrent.futures.Future[None]()
-        done.set_running_or_notify_cancel()  # a cancelled wait must not cancel it while the writer uses it
+        done.set_running_or_notify_cancel()  # so that a cancelled wait does not cancel a future that the writer uses
         if self._stopping:
             done.set_result(None)
             return done
@@ -181,7 +181,7 @@ class StoreWriter:
         return done
 
     def close(self, timeout_s: float) -> None:
-        """Writes what is queued, within ``timeout_s`` seconds, and ends the thread. Blocks."""
+        """Writes the queued entries, within ``timeout_s`` seconds, and ends the thread. Blocks."""
         self._stopping = True
         self._flush_requested.set()
         self._wake.set()

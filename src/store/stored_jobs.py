@@ -1,7 +1,7 @@
-"""Jobs: detached calls of certain tools whose first child call is named by what the job works on. Only reads.
+"""Jobs: detached calls of certain tools whose first child call has the name of the deployment. Only reads.
 
-What is known of a job are its entry of ``run``, its child calls in the journal, and its audit row. The questions are
-those of each database's SQL.
+The data of a job come from its entry in ``run``, its child calls in the journal, and its audit row. Each database has
+its own SQL for these queries.
 """
 
 import math
@@ -19,7 +19,7 @@ Ask = Callable[[str, Mapping[str, Any]], Iterable[Sequence[Any]]]
 PAGE_ROWS: Final = 100
 """Jobs that one statement returns."""
 _SUFFIX: Final = re.compile(r"~[0-9a-f]+$")
-"""The end of the ids of child calls that a resumed job made."""
+"""The suffix in the ids of child calls that a resumed job made."""
 
 
 class JobStatements(NamedTuple):
@@ -50,8 +50,8 @@ def list_jobs(
     outcomes: Collection[str] | None = None,
     limit: int,
 ) -> list[StoredJob]:
-    """Returns a principal's jobs, newest first: calls of these tools. ``subject``: what they work on; ``outcomes``: how
-    they ended, of ``ok``, ``CANCELLED``, ``error`` for other codes, and ``unfinished``.
+    """Returns a principal's jobs, newest first: calls of these tools. ``subject``: the name of the deployment;
+    ``outcomes``: any of ``ok``, ``CANCELLED``, ``error`` (all other codes) and ``unfinished``.
     """
     found: list[StoredJob] = []
     values = {"principal": principal, "tools": sql.tools_of(sorted(tools)), "job_id": job_id, "subject": subject}

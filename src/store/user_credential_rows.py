@@ -1,10 +1,10 @@
-"""Credentials of users, as they are stored."""
+"""Stored credentials of users."""
 
 from typing import NamedTuple
 
 
 class UserCredentialRow(NamedTuple):
-    """The credential of one principal for one service. A new row replaces the one before."""
+    """The credential of one principal for one service. A new row replaces the earlier one."""
 
     principal: str
     service: str

@@ -35,5 +35,5 @@ class UserCredentialStore:
         return await self._reader.query(lambda queries: queries.credential_count())
 
     async def after(self, principal: str, service: str) -> list[UserCredentialRow]:
-        """Returns some credentials of all principals, those after this one, in order."""
+        """Returns the next credentials of all principals after this one, in order."""
         return await self._reader.query(lambda queries: queries.credentials_after(principal, service))

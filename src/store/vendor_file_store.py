@@ -1,4 +1,4 @@
-"""Which principal uploaded which file to a vendor."""
+"""The owners of the files that principals uploaded to vendors."""
 
 import asyncio
 
