@@ -164,7 +164,7 @@ def canonical_json(text: str | bytes) -> bytes:
 
 
 def clean(value: Any) -> Any:
-    """Returns JSON without NUL characters. PostgreSQL refuses them in text, so callers could evade the audit with them."""
+    """Returns JSON without NUL characters: PostgreSQL refuses them, so callers could evade the audit with them."""
     if isinstance(value, str):
         return value.replace("\0", "\N{REPLACEMENT CHARACTER}")
     if isinstance(value, dict):

@@ -102,7 +102,7 @@ class RetentionDue(NamedTuple):
 
 
 class DaemonRestarted(NamedTuple):
-    """Entry: the daemon starts. Calls without a stored session can be deleted, and runs that do not resume have ended."""
+    """Entry: the daemon starts. Calls without a stored session can be deleted, and runs that do not resume are over."""
 
 
 Entry = (

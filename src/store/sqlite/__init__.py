@@ -1,1 +1,1 @@
-"""The store on one SQLite file, for one process: the default. All SQL for SQLite is here."""
+"""The default store: one SQLite file, used by one process. All SQL for SQLite is here."""

@@ -8,7 +8,7 @@ from ..a2a_push_rows import A2APushDeleted, A2APushProgress, A2APushRow
 
 _COLUMNS: Final = "task, id, url, version, secrets, sent, attempts, next_at"
 _MAX_PENDING: Final = 1000
-"""The most rows of one query; the first row of each principal precedes the others."""
+"""The maximum number of rows of one query; the first row of each principal precedes the others."""
 
 
 def write(connection: sqlite3.Connection, entry: A2APushRow | A2APushDeleted | A2APushProgress) -> None:
@@ -37,8 +37,8 @@ def of_task(connection: sqlite3.Connection, task: str) -> list[A2APushRow]:
 
 
 def pending(connection: sqlite3.Connection, of_each: int) -> list[tuple[A2APushRow, str, str]]:
-    """Returns the configurations with events to send, with their principals and agents: of each principal the
-    ``of_each`` with the earliest attempts.
+    """Returns the configurations with events to send, with their principals and agents: for each principal, the
+    ``of_each`` configurations whose next attempts are due first.
     """
     names = ", ".join(f"a2a_push.{name}" for name in _COLUMNS.split(", "))
     rows: Sequence[Sequence[str]] = connection.execute(
@@ -52,7 +52,7 @@ def pending(connection: sqlite3.Connection, of_each: int) -> list[tuple[A2APushR
 
 
 def count(connection: sqlite3.Connection, principal: str) -> int:
-    """Returns how many configurations of a principal may have something to send, now or later."""
+    """Returns how many configurations of a principal may have notifications to send, now or later."""
     (number,) = connection.execute(
         "SELECT (SELECT count(*) FROM a2a_task INDEXED BY a2a_task_unfinished "
         "CROSS JOIN a2a_push ON a2a_push.task = a2a_task.id WHERE ended = 0 AND principal = ?1) + "

@@ -15,7 +15,7 @@ _COLUMNS: Final = "number, id, principal, agent, context_id, state, changed_at, 
 
 
 def save(connection: sqlite3.Connection, row: A2ATaskRow) -> None:
-    """Stores a new task, or what has changed."""
+    """Stores a new task, or the changes of an existing one."""
     fixed = (row.id, row.principal, row.agent, row.context_id)
     connection.execute(
         "INSERT INTO a2a_task (id, principal, agent, context_id, state, changed_at, ended, history, last_event) "
@@ -49,7 +49,7 @@ def find(connection: sqlite3.Connection, task_id: str, principal: str) -> A2ATas
 
 
 def earlier(connection: sqlite3.Connection, message_key: bytes, conversation_id: str, principal: str) -> A2AEarlier:
-    """Returns which task a message began, and whether its principal has a conversation."""
+    """Returns the stored data about a message that arrives."""
     message = connection.execute("SELECT task, content FROM a2a_message WHERE key = ?", (message_key,)).fetchone()
     conversation = connection.execute(
         "SELECT 1 FROM conversation WHERE id = ? AND principal = ?", (conversation_id, principal)
@@ -117,8 +117,8 @@ def page(connection: sqlite3.Connection, query: A2ATaskQuery) -> A2ATaskPage:
 
 
 def delete_expired(connection: sqlite3.Connection, before: float, messages_before: float) -> int:
-    """Deletes a slice of the tasks that ended before a Unix time, or are beyond ``MAX_A2A_TASKS``, and of the messages
-    from before another time whose tasks are deleted; returns the larger number.
+    """Deletes a slice of the tasks that ended before a Unix time or exceed ``MAX_A2A_TASKS``, and a slice of the
+    messages older than ``messages_before`` whose tasks are deleted. Returns the larger of the two numbers.
     """
     (count,) = connection.execute("SELECT count(*) FROM a2a_task").fetchone()
     oldest = connection.execute(

@@ -48,7 +48,7 @@ SELECT tool, principal, state, started_at,
 FROM journal LEFT JOIN result USING (number) WHERE session_id = :path AND request_key = :name AND child
   AND EXISTS (SELECT 1 FROM journal WHERE session_id = :run AND request_key = 'snapshot')
 """,
-    # The index on started_at finds the first of these rows; the ids of other runs are compared only.
+    # SQLite finds the first of these rows by the index on started_at; it only compares the ids of other runs.
     spent="""
 SELECT root, cost_currency, sum(input_tokens), sum(output_tokens), total(cost_amount) FROM (
     SELECT substr(id, 1, instr(id || '/', '/') - 1) AS root, id, cost_currency, input_tokens, output_tokens, cost_amount
@@ -72,7 +72,7 @@ WHERE child AND (session_id = :run OR (session_id > :run || '/' AND session_id <
 
 
 def set_outcome(connection: sqlite3.Connection, call_id: str, outcome: str, stopped_by: str) -> None:
-    """Stores how the run that this call continues has ended."""
+    """Stores the outcome of the run that this call continues."""
     connection.execute("UPDATE run SET outcome = ?, stopped_by = ? WHERE call_id = ?", (outcome, stopped_by, call_id))
 
 

@@ -1,4 +1,4 @@
-"""The SQL of the audit outbox: which calls were sent to Supabase, which still have to be, which were refused."""
+"""The SQL of the audit outbox: the calls that were sent to Supabase, still have to be sent, or were refused."""
 
 import sqlite3
 from collections.abc import Iterable
@@ -24,9 +24,9 @@ ON CONFLICT DO UPDATE SET
 
 
 def state(connection: sqlite3.Connection) -> AuditOutboxState:
-    """Returns how far the calls have been sent; reads the ends of an index, never the rows."""
+    """Returns the state of the outbox; reads the ends of an index, never the rows."""
     settled, sent, refused, dropped, last_sent_at, first, last = connection.execute(_STATE).fetchone()
-    if settled is None:  # nothing was ever sent: all stored rows are unsent, and none was dropped
+    if settled is None:  # before the first send: all stored rows are unsent, and none was dropped
         settled, sent, refused, dropped = max(0, first - 1), 0, 0, 0
     return AuditOutboxState(
         settled_seq=settled,

@@ -15,7 +15,7 @@ from ..store_rows import CallRow, CallTotals
 from . import chain_checkpoints
 
 SLICE: Final = 500
-"""Rows that one step of retention deletes: a few milliseconds of work, so that the writer soon returns to its queue."""
+"""Rows that one step of retention deletes: a few milliseconds of work, so that the queue does not wait long."""
 
 
 @functools.cache
@@ -66,10 +66,9 @@ def add(connection: sqlite3.Connection, chain: ChainExtension, rows: Sequence[Va
 def delete_expired(
     connection: sqlite3.Connection, chain: ChainExtension, *, before: float, now: float, max_bytes: int
 ) -> int:
-    """Deletes the oldest rows, at most ``SLICE``: those started before a Unix time, and as many as needed for the rest
-    to fit in ``max_bytes``. Only the beginning of the chain is removed: an old row stays while a newer one precedes it.
-
-    Returns the number of deleted rows; fewer than ``SLICE`` means that nothing more has to go.
+    """Deletes the oldest rows, at most ``SLICE``: calls that started before a Unix time, and as many as needed for the
+    rest to fit in ``max_bytes``. Only the beginning of the chain is removed: an old row stays while a newer one
+    precedes it. Returns the number of deleted rows; fewer than ``SLICE`` means that no more rows have to be deleted.
     """
     oldest = connection.execute(
         "SELECT seq, started_at, bytes FROM call JOIN call_size USING (seq) ORDER BY seq LIMIT ?", (SLICE,)
@@ -96,7 +95,7 @@ def delete_expired(
 
 
 def stored_bytes(connection: sqlite3.Connection) -> int:
-    """Returns about how much space all rows take in the file."""
+    """Returns the approximate size of all rows in the file."""
     (total,) = connection.execute("SELECT bytes FROM calls_size").fetchone()
     return int(total)
 
@@ -164,7 +163,7 @@ def merge_old_totals(connection: sqlite3.Connection, before: float) -> None:
 
 
 def calls_of_day(connection: sqlite3.Connection, day: str) -> dict[tuple[str, str], int]:
-    """Returns how many calls began on a day (UTC), by principal and tool, without failures that had no effect."""
+    """Returns how many calls began on a day (UTC), by principal and tool. Failures without an effect do not count."""
     begin = dt.datetime.fromisoformat(day).replace(tzinfo=dt.UTC).timestamp()
     rows = connection.execute(
         "SELECT principal, tool, count(*) FROM call WHERE started_at >= ? AND started_at < ? "

@@ -24,7 +24,7 @@ _CONDITIONS: Final = {
 def search(
     connection: sqlite3.Connection, wanted: CallFilter, before: int | None, limit: int, *, rows: int = SCANNED_ROWS
 ) -> CallPage:
-    """Returns the calls of a filter that ended before the one with seq ``before``, among the next ``rows``."""
+    """Returns the calls that match a filter, among the ``rows`` calls that ended before the one with seq ``before``."""
     values: dict[str, Any] = {name: value for name, value in msgspec.structs.asdict(wanted).items() if value}
     top = _first_below(connection, before)
     if top is None:

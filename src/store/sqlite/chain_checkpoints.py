@@ -29,7 +29,7 @@ def write_head(connection: sqlite3.Connection, new: ChainHead) -> None:
 
 
 def write_checkpoint(connection: sqlite3.Connection, new: Checkpoint) -> None:
-    """Inserts a checkpoint, or replaces the one with its number; it is unsent."""
+    """Inserts a checkpoint, or replaces the checkpoint with its number, and marks it as unsent."""
     fields = (
         new.number, new.kind, new.first_seq, new.last_seq, new.calls, new.since, new.until, new.before, new.after,
         new.mac,
@@ -73,7 +73,7 @@ def trail(connection: sqlite3.Connection) -> ChainTrail:
 
 
 def last_numbers(connection: sqlite3.Connection) -> tuple[int, int]:
-    """Returns the highest seq ever assigned, as far as the database shows, and the number of the last checkpoint."""
+    """Returns the highest seq that the database shows as assigned, and the number of the last checkpoint."""
     last_seq, checkpoints = connection.execute(
         "SELECT max(coalesce((SELECT max(seq) FROM call), 0), coalesce((SELECT settled_seq FROM outbox), 0), "
         "coalesce((SELECT last_seq FROM head), 0)), coalesce((SELECT max(number) FROM checkpoint), 0)"
@@ -82,7 +82,7 @@ def last_numbers(connection: sqlite3.Connection) -> tuple[int, int]:
 
 
 def settled_seq(connection: sqlite3.Connection) -> int:
-    """Returns the seq up to which nothing is left to send; 0 if nothing was ever sent."""
+    """Returns the seq up to which all rows are settled; 0 before the first send."""
     row = connection.execute("SELECT settled_seq FROM outbox").fetchone()
     return row[0] if row else 0
 

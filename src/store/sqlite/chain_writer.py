@@ -17,11 +17,9 @@ _log = structlog.get_logger(__name__)
 
 
 class ChainWriter:
-    """Holds the head of the chain between commits. Trusts the file only as far as it is signed, and never if it is
-    behind what this process wrote.
-
-    ``expects_chain``: the key existed before this start, so there must be a chain to continue. If a database without
-    a head were taken for a first start, an attacker who removes the head could pass the remaining rows off as old.
+    """Holds the head of the chain between commits. Trusts only signed contents of the file, and no file that lacks
+    commits of this process. ``expects_chain``: the key existed before this start, so there must be a chain to continue.
+    Otherwise an attacker could remove the head, and the remaining rows would count as older than the chain.
     """
 
     def __init__(self, key: bytes, *, expects_chain: bool = False) -> None:
@@ -43,7 +41,7 @@ class ChainWriter:
 
     @contextlib.contextmanager
     def extending(self, connection: sqlite3.Connection, *, closed: bool = False) -> Iterator[ChainExtension]:
-        """Opens a transaction in which rows may be added and removed. ``closed``: it is the last one.
+        """Opens a transaction in which rows may be added and removed. ``closed``: this is the last transaction.
 
         Raises:
             sqlite3.Error: nothing was written.
@@ -69,7 +67,7 @@ class ChainWriter:
         return extension
 
     def _warn_once(self, event: str) -> None:
-        """Logs a warning, but only once: if this commit fails, the next attempt finds the same."""
+        """Logs a warning once: if this commit fails, the next attempt has the same reason to warn."""
         if not self._warned:
             self._warned = True
             _log.warning(event)

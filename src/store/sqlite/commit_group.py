@@ -84,10 +84,10 @@ def write(
         sqlite3.Error, TypeError, ValueError, OverflowError: nothing was written.
     """
     at = time.time()
-    entered = [item for item in items if item.entry is not None]  # most items have a row only
+    entered = [item for item in items if item.entry is not None]  # most items have only a row
     with chain_writer.extending(connection) as chain:
         chain.complete(at, rows_dropped)
-        # Starts and ends of calls need no order among them; any other entry may refer to calls before it.
+        # Starts and ends of different calls need no order; any other entry may refer to earlier calls.
         for ordered, run in itertools.groupby(entered, key=lambda item: isinstance(item.entry, _ORDERED)):
             if ordered:
                 for item in run:

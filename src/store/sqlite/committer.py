@@ -1,4 +1,4 @@
-"""Commits entries to SQLite: the work of the writer's thread, except for waiting."""
+"""Commits entries to SQLite, on the writer's thread."""
 
 import contextlib
 import math
@@ -23,12 +23,12 @@ from .store_schema import DAMAGE_REMEDY, is_damaged, open_database, sync_commits
 
 RETENTION_EVERY_S: Final = 3600.0
 RETENTION_TRIGGER_RATIO: Final = 17 / 16
-"""The share of the audit rows' size limit beyond which retention runs before the hour is over. Not 1, or each commit to
-a full database would remove a row or two.
+"""The share of the audit rows' size limit beyond which retention runs before the hour is over. With 1, each commit to a
+full database would delete one or two rows.
 """
 MAX_RETENTION_S: Final = 0.1
-"""How long retention may run after one group, because the next group may be awaited: enough for some ten thousand rows,
-the most that a group has. The rest is removed after the next group.
+"""How long retention may run after one group, because a caller may wait for the next one. It is enough for some ten
+thousand rows, the maximum of a group. The rest is deleted after the next group.
 """
 
 _log = structlog.get_logger(__name__)
@@ -48,11 +48,11 @@ class SqliteCommitter(GroupCommitter):
     ) -> None:
         super().__init__(content=content, retention=retention)
         self._path = path
-        self._connection: sqlite3.Connection | None = None  # None until it could be opened
+        self._connection: sqlite3.Connection | None = None  # None until the database is open
         self._files: OpenedFiles | None = None
         self._syncing = False  # whether the connection's commits are synced
         self._chain_writer = ChainWriter(key, expects_chain=expects_chain)
-        self._peak_bytes = math.inf  # the limit of audit rows, or their size if that was above the limit
+        self._peak_bytes = math.inf  # the limit of audit rows, or their size if that exceeded the limit
         try:
             connection = self._open()
             # Marks the chain as open, so that a crash is detected. If this fails, the first commit does it.
@@ -69,8 +69,8 @@ class SqliteCommitter(GroupCommitter):
         return self._chain_writer.chain
 
     def _open(self) -> sqlite3.Connection:
-        """Opens the database for the first time. What the previous process left unfinished is committed before the
-        items added meanwhile, and so before any call starts.
+        """Opens the database for the first time. The unfinished entries of the previous process are committed before
+        the items added meanwhile, and so before any call starts.
 
         Raises:
             StoreError: the database cannot be opened or read.
@@ -94,7 +94,7 @@ class SqliteCommitter(GroupCommitter):
         return connection
 
     def _unfinished_entries(self, connection: sqlite3.Connection) -> list[CommitItem]:
-        """Returns what the previous process left unfinished."""
+        """Returns the entries that settle the unfinished calls of the previous process."""
         interrupted = interrupted_sql.interrupted_calls(connection, self.clock.now(), unix_time=self.clock.unix_time)
         orphaned = session_sql.has_orphaned_calls(connection) or run_sql.has_finished(connection)
         if interrupted:
@@ -106,7 +106,7 @@ class SqliteCommitter(GroupCommitter):
         return [*map(CommitItem, interrupted), *([CommitItem(DaemonRestarted())] if orphaned else [])]
 
     def attempt(self) -> None:
-        """Commits the added items and enforces retention. If that fails, sets ``problem``."""
+        """Commits the added items and enforces retention. Sets ``problem`` on failure."""
         try:
             connection = self._usable_connection()
             if self.group or self.problem:
@@ -116,7 +116,7 @@ class SqliteCommitter(GroupCommitter):
             self.fail(error)
 
     def close(self) -> None:
-        """Closes the file. Signs the chain as closed if nothing is left to write."""
+        """Closes the file. If all entries are written, first signs the chain as closed."""
         if self._connection is None:
             return
         with contextlib.suppress(sqlite3.Error):
@@ -139,7 +139,7 @@ class SqliteCommitter(GroupCommitter):
             return self._connection
         missing = self._files.missing()
         if missing:
-            # Not reopened: another file would know nothing of the running calls.
+            # Not reopened: another file would not contain the running calls.
             problem = "was removed or replaced under the running daemon: put it back, or restart the daemon"
             raise StoreError(f"{missing} {problem}", f"{missing.name} {problem}")
         return self._reconnect(self._connection) if self.problem else self._connection
@@ -154,7 +154,7 @@ class SqliteCommitter(GroupCommitter):
         self.succeed()
 
     def _commit_items(self, connection: sqlite3.Connection, items: Sequence[CommitItem]) -> None:
-        entered = [item for item in items if item.entry is not None]  # most items have a row only
+        entered = [item for item in items if item.entry is not None]  # most items have only a row
         sync = any(item.durable for item in entered)
         if sync != self._syncing:
             sync_commits(connection, each=sync)
@@ -190,15 +190,15 @@ class SqliteCommitter(GroupCommitter):
                     self.unwritable_rows += 1
                     item.row = None
                     if item.entry is not None:
-                        continue  # its end matters more than its audit row
+                        continue  # the end of a call matters more than its audit row
                 item.fail("the entry cannot be stored")
             del self.group[0]
 
     def _reconnect(self, old: sqlite3.Connection) -> sqlite3.Connection:
-        """Opens a new connection, because after an I/O error the old one may stay broken although the disk works again.
+        """Opens a new connection: after an I/O error, the old one may stay broken although the disk works again.
 
-        The old one is closed last: if no connection were open, SQLite would recover the WAL, and could find there what
-        it had reported as not written because the sync failed.
+        The old connection is closed last. If no connection were open, SQLite would recover the WAL, and might restore
+        commits that it had reported as failed because their sync failed.
         """
         self._connection = connection = open_database(self._path)
         self._syncing = False
@@ -216,8 +216,8 @@ class SqliteCommitter(GroupCommitter):
         return str(error) if isinstance(error, sqlite3.Error) else type(error).__name__
 
     def _enforce_retention(self, connection: sqlite3.Connection) -> None:
-        """Removes a slice of expired data if retention is due. If audit rows have outgrown their limit, it removes as
-        many rows as were added, because with one slice per group, busy clients would fill the disk.
+        """Deletes a slice of expired data if retention is due. If audit rows exceed their limit, deletes as many rows
+        as were added: with one slice per group, busy clients would fill the disk.
         """
         now, limit = time.monotonic(), RETENTION_TRIGGER_RATIO * self.retention.bytes
         size = audit_sql.stored_bytes(connection)

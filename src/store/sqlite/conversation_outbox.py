@@ -15,7 +15,7 @@ from ..conversation_rows import ConversationCopy, ConversationOutboxState, NewCo
 from .audit_sql import SLICE
 
 _ROW_BYTES: Final = 400
-"""About how much a copy takes in the file besides its content: ids, names, times, index entries."""
+"""The approximate size of a copy in the file without its content: ids, names, times, index entries."""
 
 
 _COLUMNS: Final = ConversationCopy.__struct_fields__
@@ -40,7 +40,8 @@ def add(
 
 
 def add_ended(connection: sqlite3.Connection, rowids: Sequence[int], at: float) -> None:
-    """Queues the fact that conversations end at a Unix time, if they have copies; called before they are deleted."""
+    """Queues copies that state the end of these conversations at a Unix time, if they have copies. Called before the
+    conversations are deleted."""
     connection.execute(
         "INSERT OR IGNORE INTO copy (id, conversation_id, principal, started_at, at, ended_at, bytes) "
         "SELECT id, id, principal, started_at, used_at, ?, ? FROM conversation "
@@ -85,7 +86,7 @@ def settle(connection: sqlite3.Connection, settled: SettledConversationCopies) -
 
 
 def state(connection: sqlite3.Connection) -> ConversationOutboxState:
-    """Returns how far the copies have been sent."""
+    """Returns the state of the outbox."""
     backlog, sent, refused, dropped, last_sent_at = connection.execute(
         "SELECT (SELECT count(*) FROM copy WHERE reason IS NULL), sent, refused, dropped, last_sent_at FROM copies"
     ).fetchone()
@@ -95,10 +96,10 @@ def state(connection: sqlite3.Connection) -> ConversationOutboxState:
 
 
 def delete_expired(connection: sqlite3.Connection, *, before: float, max_bytes: int) -> int:
-    """Deletes a slice of the copies older than a Unix time, and the oldest copies while all take more than
-    ``max_bytes``. Unsent ones count as dropped.
+    """Deletes a slice of the copies older than a Unix time, and the oldest copies while the total exceeds
+    ``max_bytes``. Unsent copies count as dropped.
 
-    Returns the number of deleted copies; fewer than ``SLICE`` means that nothing more has to go.
+    Returns the number of deleted copies; fewer than ``SLICE`` means that no more copies have to be deleted.
     """
     (total,) = connection.execute("SELECT coalesce(sum(bytes), 0) FROM copy").fetchone()
     excess = total - max_bytes

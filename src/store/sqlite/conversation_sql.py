@@ -1,4 +1,4 @@
-"""The SQL of conversations: their newest turns, until they expire.
+"""The SQL of conversations and their stored turns.
 
 Each function takes a few milliseconds and runs within the caller's transaction.
 """
@@ -11,7 +11,7 @@ from .audit_sql import SLICE
 
 
 def newest(connection: sqlite3.Connection, principal: str, limit: int) -> list[tuple[str, float, int]]:
-    """Returns a principal's conversations that were used last: id, time and bytes, the newest first."""
+    """Returns a principal's most recently used conversations: id, time and bytes, the newest first."""
     rows = connection.execute(
         "SELECT id, used_at, bytes FROM conversation WHERE principal = ? ORDER BY used_at DESC LIMIT ?",
         (principal, limit),
@@ -40,7 +40,7 @@ def load(connection: sqlite3.Connection, conversation_id: str, principal: str) -
 
 
 def update(connection: sqlite3.Connection, update: ConversationUpdate) -> None:
-    """Writes what a call added to a conversation."""
+    """Writes a call's changes to a conversation."""
     connection.execute(
         "INSERT INTO conversation (id, principal, started_at, used_at, bytes, state, last_number) "
         "VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET used_at = excluded.used_at, "
@@ -66,7 +66,7 @@ def stored_bytes(connection: sqlite3.Connection) -> int:
 
 def delete_expired(connection: sqlite3.Connection, *, before: float, now: float, max_bytes: int) -> int:
     """Deletes a slice of the conversations: those last used before a Unix time, and the least recently used ones while
-    the total exceeds ``max_bytes``. If a deleted conversation has copies, its end is queued for them.
+    the total exceeds ``max_bytes``. If a deleted conversation has copies, a copy that states its end is queued.
 
     Returns the number of deleted conversations; fewer than ``SLICE`` means that no further one has to be deleted.
     """

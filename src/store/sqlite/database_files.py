@@ -1,6 +1,6 @@
-"""Checks of the database files: that only their owner can read them, and that they are still at their paths.
+"""Checks that only the owner can read the database files, and that they are still at their paths.
 
-Uses ``os.stat`` only: opening and closing one of them would release all locks of the process on it.
+Uses only ``os.stat``: opening and closing a file would release all locks of the process on it.
 """
 
 import os

@@ -55,7 +55,7 @@ def unfinished(connection: sqlite3.Connection) -> list[StoredDetachedCall]:
 
 
 def find(connection: sqlite3.Connection, call_id: str) -> StoredDetachedCall | None:
-    """Returns a detached call that has not ended. When it expires and is dropped are times of the store's clock."""
+    """Returns a detached call that has not ended. Its times of expiry are times of the store's clock."""
     calls = _select(connection, "detached.call_id = ?", call_id)
     return calls[0] if calls else None
 

@@ -20,14 +20,14 @@ def interrupted_calls(
     ``unix_time`` converts times of the store's clock; by default, they are Unix times.
     """
     rows = connection.execute(
-        # As bytes, so that a row with invalid text fails alone.
+        # As bytes, so that invalid text in one row does not fail the others.
         "SELECT session_id, request_key, child, CAST(audit_row AS BLOB) FROM journal LEFT JOIN template USING (number) "
         "WHERE state = 'started' AND number NOT IN (SELECT number FROM detached) ORDER BY number"
     ).fetchall()
     calls = []
     for session_id, key, child, template in rows:
         row = template_of(template)
-        # A child runs again with its parent, and finds what it created by its run.
+        # A child runs again with its parent, and finds the detached call that it created by its run.
         answer = None if row is None or child else _answer(connection, row.id, unix_time)
         calls.append(interrupted_call(session_id, key, at, row, answer))
     return calls

@@ -14,7 +14,8 @@ def _as_json(tools: Sequence[str]) -> str:
 
 
 _STATEMENTS: Final = JobStatements(
-    # The call that created a detached call has another run than its own id. A job is unfinished, or has child calls.
+    # A call that created a detached call, whose run differs from its id, is not a job. A job is unfinished, or has
+    # children.
     jobs="""
 SELECT run.call_id, run.tool, run.run, run.started_at, detached.call_id IS NOT NULL
 FROM run LEFT JOIN detached ON detached.call_id = run.call_id

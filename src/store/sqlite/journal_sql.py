@@ -39,7 +39,7 @@ INSERT INTO template (number, audit_row)
 SELECT journal.number, call.audit_row FROM call CROSS JOIN journal USING (session_id, request_key)
 """
 
-# Changes only calls that have started: if the id belongs to an earlier call that has ended, that one stays.
+# Changes only calls that have started: an earlier call with this id that has ended stays.
 _END = """
 WITH ended (session_id, request_key, state, at, result_bytes) AS (VALUES {})
 UPDATE journal SET state = ended.state, ended_at = ended.at, result_bytes = ended.result_bytes
@@ -55,8 +55,8 @@ SELECT journal.number, ended.result FROM ended CROSS JOIN journal USING (session
 WHERE journal.state = 'started'
 """
 
-# For a call whose tool did not start, whether or not its start was written. If an earlier call with this id has ended,
-# that one stays.
+# For a call whose tool did not start, whether or not its start was written. An earlier call with this id that has ended
+# stays.
 _END_UNSTARTED = """
 INSERT INTO journal (session_id, request_key, principal, tool, echo_id, arguments_hash, local, state, started_at,
                      ended_at, result_bytes, unstarted)
@@ -102,7 +102,7 @@ DELETE FROM journal WHERE state IN ('interrupted', 'expired') AND child
 AND (session_id, request_key) IN (SELECT session_id, request_key FROM replaced)
 """
 
-# A call whose parts did not all succeed runs again, and resumes. No other call that is done is replaced.
+# A call whose parts did not all succeed runs again and resumes. Other calls that are done are not replaced.
 _DELETE_RESUMED = """
 WITH resumed (session_id, request_key) AS (VALUES {})
 DELETE FROM journal WHERE state = 'done' AND child
@@ -116,7 +116,7 @@ SELECT session_id, request_key FROM asked JOIN journal USING (session_id, reques
 
 
 def start(connection: sqlite3.Connection, calls: Sequence[CallStart]) -> list[bool]:
-    """Writes that calls start. Returns for each whether it may start: False if its id is known, and nothing was
+    """Writes that calls start. Returns whether each of them may start; False if its id is known, so nothing was
     written."""
     keys = [(call.session_id, call.request_key) for call in calls]
     replaced = [(key, call) for key, call in zip(keys, calls, strict=True) if call.replace]
@@ -167,7 +167,7 @@ def end_unstarted(
     connection: sqlite3.Connection, calls: Sequence[tuple[CallEnd, UnstartedCall]], *, max_bytes: int
 ) -> list[bool]:
     """Writes the ends and results of calls whose tools did not start, even if their starts were not written. Returns
-    for each whether it was written: False if its id belongs to an earlier call, which stays unchanged.
+    whether each end was written; False if its id belongs to an earlier call, which stays unchanged.
     """
     ends: list[Values] = []
     results: dict[Values, bytes] = {}
@@ -228,8 +228,8 @@ def _delete_results(connection: sqlite3.Connection, numbers: str) -> int:
 
 
 def enforce_results_limit(connection: sqlite3.Connection, max_bytes: int) -> None:
-    """Deletes the oldest results of each principal whose results take more than ``max_bytes``, without those of runs
-    that have not ended.
+    """Deletes the oldest results of each principal whose results exceed ``max_bytes``. Results of unfinished runs do
+    not count and are not deleted.
     """
     over = connection.execute("SELECT principal, bytes - ? FROM kept WHERE bytes > ?", (max_bytes, max_bytes))
     for principal, excess in over.fetchall():
@@ -242,8 +242,8 @@ def enforce_results_limit(connection: sqlite3.Connection, max_bytes: int) -> Non
 
 
 def enforce_unfinished_limit(connection: sqlite3.Connection, max_bytes: int) -> None:
-    """Deletes the oldest results of the unfinished runs of each principal whose unfinished runs have results of more
-    than ``max_bytes``, and marks the detached calls that lose results.
+    """Deletes the oldest results of unfinished runs, for each principal whose results of unfinished runs exceed
+    ``max_bytes``. Marks the detached calls that lose results.
     """
     over = connection.execute(
         "SELECT principal, unfinished_bytes - ? FROM kept WHERE unfinished_bytes > ?", (max_bytes, max_bytes)
@@ -271,7 +271,7 @@ def delete_expired(connection: sqlite3.Connection, now: float, *, result_ttl_s: 
     """Deletes results older than ``result_ttl_s``, and ids and sessions older than ``ID_TTL_S``: a slice of each.
     The children of runs that have not ended stay. ``now`` is a time of the store's clock.
 
-    Returns the largest number of rows deleted of one kind; fewer than ``SLICE`` means that nothing more has to go.
+    Returns the largest number of rows deleted of one kind; fewer than ``SLICE`` means that no more have to be deleted.
     """
     # All numbers in one row, because each row releases the interpreter lock (``ROWS_PER_STATEMENT``).
     (numbers,) = connection.execute(
@@ -290,7 +290,7 @@ def delete_expired(connection: sqlite3.Connection, now: float, *, result_ttl_s: 
         "AND NOT EXISTS (SELECT 1 FROM journal WHERE session_id = session.id) LIMIT ?)",
         (now - ID_TTL_S, SLICE),
     ).rowcount
-    # Runs have Unix times, not times of the store's clock. The earlier of the two deletes no run too soon.
+    # Runs have Unix times, not times of the store's clock. With the earlier of the two, no run is deleted too soon.
     runs = run_sql.delete_expired(connection, min(now, time.time()) - ID_TTL_S)
     return max(results, ids, sessions, runs)
 

@@ -13,13 +13,13 @@ from ...protocol.input_request import InputDecision, InputRequest
 from ..store_rows import CallPause, InputDecided, StoredRequest, decision_hash
 
 LISTED: Final = 100
-"""The paused calls that a list has at most, because each may have 256 KiB of requests."""
+"""The maximum number of paused calls in a list: each may have 256 KiB of requests."""
 _CREDENTIAL_REQUEST: Final = '"kind":"credential"'
-"""In the JSON of a request for a credential, and seldom in that of another request."""
+"""A part of the JSON of each request for a credential, and rarely of other requests."""
 
 
 def pause(connection: sqlite3.Connection, entry: CallPause) -> None:
-    """Pauses a detached call. Requests that it already has stay unchanged."""
+    """Pauses a detached call. Its existing requests stay unchanged."""
     connection.execute(
         "UPDATE detached SET expires_at = min(?, coalesce(drops_at, ?)), drops_at = coalesce(drops_at, ?), "
         "remaining_s = ? WHERE call_id = ?",
@@ -66,7 +66,7 @@ def requests_of(connection: sqlite3.Connection, call_id: str) -> tuple[StoredReq
 
 
 def decision_hashes(connection: sqlite3.Connection, call_id: str, principal: str) -> dict[str, bytes]:
-    """Returns the decisions of a principal's call, even one that has ended: the id of each request and the hash."""
+    """Returns the decisions of a principal's call, even if it has ended: the id and the hash of each request."""
     rows = connection.execute(
         "SELECT input_request.id, decision_hash FROM input_request JOIN journal USING (number) "
         "WHERE call_id = ? AND principal = ? AND decision_hash IS NOT NULL",

@@ -1,4 +1,4 @@
-"""Deletes data beyond the retention, a slice at a time, so that the writer soon returns to its queue."""
+"""Deletes data beyond the retention in slices, so that the writer's queue does not wait long."""
 
 import sqlite3
 

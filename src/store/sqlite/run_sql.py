@@ -1,4 +1,4 @@
-"""The SQL of runs: under which run the journal stores the child calls of an orchestration call.
+"""The SQL of runs. The journal stores the child calls of an orchestration call under its run.
 
 Each function takes a few milliseconds and runs within the caller's transaction.
 """
@@ -25,7 +25,7 @@ def insert(connection: sqlite3.Connection, calls: Iterable[CallStart]) -> None:
             for row, run in ((call.row, None if call.detached is None else call.detached.run),)
         ],
     )
-    # The call that created a detached call has the run of the detached one, so that either id finds it.
+    # The call that created a detached call has the detached call's run, so that either id finds it.
     connection.executemany(
         "INSERT INTO run (call_id, principal, tool, run, started_at, created) VALUES (?, ?, ?, ?, ?, ?) "
         "ON CONFLICT (call_id) DO UPDATE SET run = excluded.run, created = excluded.created",
@@ -60,7 +60,7 @@ def resume(connection: sqlite3.Connection, call_id: str, run: str) -> None:
 
 
 def finish(connection: sqlite3.Connection, runs: Iterable[str]) -> None:
-    """The results of the child calls of these runs expire from now on, as all others do."""
+    """Marks these runs as finished. From now on, the results of their child calls expire like all others."""
     for run in runs:
         _mark(connection, run, unfinished=False)
 
@@ -87,12 +87,13 @@ def has_finished(connection: sqlite3.Connection) -> bool:
 
 
 def finish_all(connection: sqlite3.Connection) -> None:
-    """For the daemon's start, when no runs are unfinished except those of detached calls."""
+    """Marks all runs as finished, except those of detached calls. For the daemon's start."""
     connection.execute(f"UPDATE journal SET unfinished = 0 WHERE {_FINISHED}")  # noqa: S608 - our own names
 
 
 def drop(connection: sqlite3.Connection, numbers: str) -> None:
-    """Marks the detached calls to whose runs these journal entries belong, as JSON: their results are deleted."""
+    """Marks the detached calls whose runs contain these journal entries (numbers as JSON), whose results are
+    deleted."""
     connection.execute(
         "UPDATE detached SET dropped = 1 WHERE number IN (SELECT detached.number FROM detached "
         "LEFT JOIN run USING (call_id) WHERE coalesce(run.run, detached.call_id) IN "

@@ -1,4 +1,4 @@
-"""The SQL of what the calls of a run spent (``run_spending.py``). Only reads."""
+"""The SQL of the spending of runs (``run_spending.py``). Only reads."""
 
 import sqlite3
 from typing import Final
@@ -24,7 +24,7 @@ WHERE started_at >= :since AND cost_amount > 0
 
 
 def usage_of_run(connection: sqlite3.Connection, run: str, principal: str) -> list[RunUsage]:
-    """Returns what the ended calls of a principal's run spent, which includes the calls that resumed it."""
+    """Returns the spending of the ended calls of a principal's run, including the calls that resumed it."""
     return run_usage(connection.execute, _STATEMENTS, run, principal)
 
 

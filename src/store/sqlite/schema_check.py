@@ -9,7 +9,7 @@ from ..schema_difference import SchemaDifference, compared
 from .store_schema import STEPS
 
 _COMMENT: Final = re.compile(r"--[^\n]*")
-"""The schema files' comments, which SQLite stores; they may have other words in an older file."""
+"""The comments of the schema files, which SQLite stores. They may differ in an older database."""
 
 
 def schema_differences(connection: sqlite3.Connection) -> list[SchemaDifference]:

@@ -14,7 +14,7 @@ from ..store_rows import SessionRow, StoredCall, StoredCallState, StoredSession
 
 
 def open_session(connection: sqlite3.Connection, row: SessionRow) -> None:
-    """Stores a session; for an existing one, only the fact that it became ``former``."""
+    """Stores a session; for an existing session, only updates ``former``."""
     connection.execute(
         "INSERT INTO session (id, key_hash, principal, label, toolset, opened_at, seen_at, former) "
         "VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET former = max(former, excluded.former)",
@@ -23,7 +23,7 @@ def open_session(connection: sqlite3.Connection, row: SessionRow) -> None:
 
 
 def session_row(columns: Sequence[Any]) -> SessionRow:
-    """The session of a row's columns, in the order of the fields."""
+    """The session from a row's columns, which are in the order of its fields."""
     fields = dict(zip(SessionRow.__struct_fields__, columns, strict=True))
     return SessionRow(**{**fields, "former": bool(fields["former"])})
 
@@ -44,7 +44,7 @@ def close_session(connection: sqlite3.Connection, session_id: str) -> None:
 
 
 def has_orphaned_calls(connection: sqlite3.Connection) -> bool:
-    """Whether there are calls, other than children, whose session is not stored, so that it cannot be resumed."""
+    """Whether there are calls, other than child calls, whose session is not stored and so cannot be resumed."""
     (exists,) = connection.execute(
         "SELECT EXISTS (SELECT 1 FROM journal WHERE NOT child AND session_id NOT IN (SELECT id FROM session))"
     ).fetchone()
@@ -74,7 +74,7 @@ def load_session(connection: sqlite3.Connection, key_hash: bytes, *, results_sin
     if columns is None:
         return None
     row = session_row(columns)
-    # The newest calls are selected without their results: SQLite would carry the results through its sorter.
+    # The subquery omits the results, because SQLite would carry them through its sorter.
     ended = connection.execute(
         f"SELECT {', '.join(_COLUMNS)} FROM journal LEFT JOIN result USING (number) WHERE number IN ("  # noqa: S608 - our own names
         "SELECT number FROM journal WHERE session_id = ? AND state != 'started' "
@@ -105,8 +105,8 @@ def ended_call(
 def call_states(
     connection: sqlite3.Connection, session_id: str, request_keys: Sequence[str], *, results_since: float
 ) -> dict[str, StoredCallState]:
-    """Returns the states of these journalled calls of a session, without those that are not stored. A call that ended
-    before ``results_since``, or has not ended, counts as expired: callers ask only about calls that are not running.
+    """Returns the states of these journalled calls of a session; calls that are not stored are absent. A call that
+    ended before ``results_since``, or has not ended, counts as expired: callers ask only about calls that do not run.
     """
     rows = connection.execute(
         "SELECT request_key, CASE WHEN state != 'started' AND ended_at >= ? THEN state ELSE 'expired' END "
@@ -120,8 +120,8 @@ def call_states(
 def child_call(
     connection: sqlite3.Connection, run: str, name: str, principal: str, *, results_since: float
 ) -> StoredCall | None:
-    """Returns a child call as ``load_session`` does; one that has started and not ended counts as interrupted. Results
-    of runs that have not ended do not expire.
+    """Returns a child call as ``load_session`` does. A call that has started and not ended counts as interrupted.
+    Results of unfinished runs do not expire.
     """
     row = connection.execute(
         f"SELECT {', '.join(_COLUMNS)}, unfinished FROM journal LEFT JOIN result USING (number) "  # noqa: S608 - our own names

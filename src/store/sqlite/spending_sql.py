@@ -1,4 +1,4 @@
-"""The SQL of what was spent at the vendors, by day. Each function takes a few milliseconds."""
+"""The SQL of the spending at vendors, by day. Each function takes a few milliseconds."""
 
 import sqlite3
 from collections.abc import Iterable
@@ -24,7 +24,7 @@ ON CONFLICT DO UPDATE SET
 
 
 def add(connection: sqlite3.Connection, sums: Iterable[DailyUsage]) -> None:
-    """Adds to the sums, within the caller's transaction. Calls of vendors are few, so each has its own statement."""
+    """Adds to the sums, within the caller's transaction. There are few entries, so each has its own statement."""
     for usage in sums:
         connection.execute(_ADD, msgspec.structs.astuple(usage))
 

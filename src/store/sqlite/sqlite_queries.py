@@ -1,4 +1,4 @@
-"""The questions of the store's parts (``store_port.py``), asked of a connection to SQLite."""
+"""The queries of the store's parts (``store_port.py``) on a connection to SQLite."""
 
 import sqlite3
 from collections.abc import Collection, Sequence

@@ -1,4 +1,4 @@
-"""Reads of the database: one thread, one query at a time, concurrent with the writer."""
+"""Reads the database on one thread, one query at a time, concurrently with the writer."""
 
 import asyncio
 import concurrent.futures
@@ -57,7 +57,7 @@ class SqliteReader:
         return await self.query(ask)
 
     async def claim_session(self, key_hash: bytes, *, results_since: float) -> StoredSession | None:
-        """Returns a session by its key. This process holds all of them.
+        """Returns a session by its key. This process is the holder of all sessions.
 
         Raises:
             StoreError: the database cannot be read.
@@ -65,7 +65,7 @@ class SqliteReader:
         return await self.query_flushed(lambda queries: queries.load_session(key_hash, results_since=results_since))
 
     async def adopt_detached(self, *, call_id: str | None = None, limit: int | None) -> list[StoredDetachedCall]:
-        """Returns the oldest detached calls that are not paused, or one by its id. For the start, when none runs.
+        """Returns the oldest detached calls that are not paused, or one by its id. For the start, when no call runs.
 
         Raises:
             StoreError: the database cannot be read.

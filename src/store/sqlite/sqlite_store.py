@@ -1,4 +1,4 @@
-"""Opens the store on a database file of SQLite, the default."""
+"""Opens the default store: an SQLite file."""
 
 from pathlib import Path
 
@@ -21,14 +21,14 @@ def open_sqlite_store(
 ) -> Store:
     """Opens the store on one SQLite file, which is created or migrated if needed.
 
-    ``content`` reduces the arguments of calls to what the audit rows show. ``key`` (``KEY_BYTES`` long) signs the audit
-    chain; ``expects_chain``: the key signed one before this start. ``copy_conversations``: conversations are copied to
+    ``content`` reduces the arguments of calls for the audit rows. ``key`` (``KEY_BYTES`` long) signs the audit chain;
+    ``expects_chain``: the key signed a chain before this start. ``copy_conversations``: conversations are copied to
     Supabase.
 
     Raises:
         NewerSchemaError: a newer toold wrote the file.
-        StoreError: the file cannot be created, read or written. If only a full disk prevents this, nothing is raised:
-            ``Store.problem`` is set until the disk has space.
+        StoreError: the file cannot be created, read or written. A full disk alone raises no error: ``Store.problem`` is
+        set until the disk has space.
     """
     committer = SqliteCommitter(path, content=content, retention=retention, key=key, expects_chain=expects_chain)
     writer = StoreWriter(committer)

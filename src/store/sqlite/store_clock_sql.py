@@ -1,4 +1,4 @@
-"""The SQL of the store's clock: from which time it continues, and how it is saved."""
+"""The SQL of the store's clock: loads the time from which it continues, and saves it."""
 
 import sqlite3
 import time
@@ -19,15 +19,15 @@ SELECT max(at) FROM (
 
 
 def load(connection: sqlite3.Connection) -> StoreClock:
-    """Returns the clock of a database. It continues from the last time that was saved or is found in the journal; in an
-    empty database it begins with the system's clock.
+    """Returns the clock of a database. It continues from the latest time that was saved or is in the journal; in an
+    empty database, it begins with the system's clock.
     """
     (latest,) = connection.execute(_LATEST).fetchone()
     return StoreClock(time.time() if latest is None else latest)
 
 
 def save(connection: sqlite3.Connection, clock: StoreClock) -> None:
-    """Stores the present time of the clock. Time that a crash loses makes data expire that much later."""
+    """Stores the clock's current time. If a crash loses the latest time, data expires later by that much."""
     connection.execute(
         "INSERT INTO store_clock (one, at) VALUES (1, ?) ON CONFLICT DO UPDATE SET at = excluded.at", (clock.now(),)
     )

@@ -22,7 +22,7 @@ from .database_files import restrict_to_owner
 
 _CREATION_SETTINGS = "PRAGMA auto_vacuum = INCREMENTAL;"
 """Executed before the first table is created; lets the file shrink after retention. Not executed for an existing
-database, because it would be a write, which a full disk refuses."""
+database: it would write, and a full disk refuses writes."""
 _SETTINGS = """
 PRAGMA journal_mode = WAL;                -- readers and the writer do not block each other
 PRAGMA synchronous = NORMAL;              -- a process crash loses nothing; a power cut may lose the last group
@@ -44,7 +44,8 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
 
 
 def sync_commits(connection: sqlite3.Connection, each: bool) -> None:
-    """Sets whether each later commit is synced to disk, which takes time; by ``_SETTINGS`` none is.
+    """Sets whether each later commit is synced to disk, which takes time. Initially (``_SETTINGS``), commits are not
+    synced.
 
     Journal commits are synced: if a power cut undid one, a call that had an effect would be unknown and run again.
     """
@@ -104,7 +105,7 @@ def open_database(path: Path, steps: Sequence[str] = STEPS) -> sqlite3.Connectio
         raise unusable(path, error) from None
     try:
         _prepare(connection, path, steps)
-        restrict_to_owner(path)  # a refused database stays unchanged
+        restrict_to_owner(path)  # only now: a refused database stays unchanged
     except BaseException as error:
         connection.close()
         if isinstance(error, sqlite3.Error | OSError):
@@ -199,8 +200,8 @@ def _apply(connection: sqlite3.Connection, script: str, version: int) -> None:
 
 @cache
 def _creation_script(steps: tuple[str, ...]) -> str:
-    """What the steps make of an empty database. Each change of a table makes SQLite read the whole schema again; this
-    script changes none.
+    """A script that creates directly the schema to which the steps would migrate an empty database. It changes no
+    table: after each change, SQLite reads the whole schema again.
     """
     with contextlib.closing(sqlite3.connect(":memory:", isolation_level=None)) as memory:
         memory.executescript(";".join(steps))
@@ -216,7 +217,7 @@ def _back_up(connection: sqlite3.Connection, target: Path) -> None:
         with contextlib.closing(sqlite3.connect(unfinished)) as copy:
             connection.backup(copy)
     except sqlite3.Error:
-        unfinished.unlink()  # it must not take the last space of a full disk
+        unfinished.unlink()  # so that it does not fill the disk
         raise
     unfinished.replace(target)
 

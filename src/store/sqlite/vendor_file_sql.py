@@ -8,7 +8,8 @@ from ..vendor_file_rows import VendorFileDeleted, VendorFileUploaded
 
 
 def write(connection: sqlite3.Connection, changes: Iterable[VendorFileUploaded | VendorFileDeleted]) -> None:
-    """Stores the owners of uploaded files, and deletes those of deleted files. The last upload with an id decides."""
+    """Stores the owners of uploaded files, and deletes the records of deleted files. The last upload of an id
+    counts."""
     for change in changes:
         if isinstance(change, VendorFileUploaded):
             connection.execute("INSERT OR REPLACE INTO vendor_file VALUES (?, ?, ?, ?)", change)
