@@ -1,1 +1,2 @@
-"""The store on a PostgreSQL database, for several nodes. Needs the extra ``postgres``. All its SQL is here."""
+"""The store on a PostgreSQL database, for several nodes. Needs the extra ``postgres``. All SQL for PostgreSQL is
+here."""

@@ -1,4 +1,4 @@
-"""The tables that SQLite and PostgreSQL both have, and how they are copied from one to the other."""
+"""The tables that SQLite and PostgreSQL both have, and their columns to copy."""
 
 from typing import Final, NamedTuple
 

@@ -12,7 +12,7 @@ Connection = psycopg.Connection[tuple[Any, ...]]
 
 _COLUMNS: Final = "task, id, url, version, secrets, sent, attempts, next_at"
 _MAX_PENDING: Final = 1000
-"""The most rows of one query; the first row of each principal precedes the others."""
+"""The maximum number of rows of one query; the first row of each principal precedes the others."""
 
 _SAVE: Final = f"""
 INSERT INTO a2a_push ({_COLUMNS}, waiting)
@@ -27,7 +27,7 @@ UPDATE a2a_push SET sent = %(sent)s, attempts = %(attempts)s, next_at = %(next_a
 WHERE task = %(task)s AND id = %(id)s
 """
 # The node that last changed a task sends its notifications, because it knows when there are more. After the death of
-# that # node, the hash of the task decides which live node sends them. So two nodes rarely send the same notification.
+# that node, the hash of the task decides which live node sends them. So two nodes rarely send the same notification.
 _MINE: Final = """
 (a2a_task.node = %(node)s
  OR (NOT EXISTS (SELECT FROM node WHERE node.epoch = a2a_task.node AND node.state = 'live')
@@ -72,15 +72,15 @@ def of_task(connection: Connection, task: str) -> list[A2APushRow]:
 
 
 def pending(connection: Connection, of_each: int, node: str) -> list[tuple[A2APushRow, str, str]]:
-    """Returns the configurations with events that a node has to send, with their principals and agents: for each
-    principal, the ``of_each`` configurations whose next attempt is earliest.
+    """Returns the configurations with events that a node must send, with their principals and agents: for each
+    principal, the ``of_each`` configurations whose next attempts are due first.
     """
     rows = connection.execute(_PENDING, {"of_each": of_each, "node": node})
     return [(_row(columns), text_of(principal), text_of(agent)) for *columns, principal, agent in rows]
 
 
 def count(connection: Connection, principal: str) -> int:
-    """Returns how many configurations of a principal may have something to send, now or later."""
+    """Returns how many configurations of a principal may have notifications to send, now or later."""
     (number,) = connection.execute(_COUNT, {"principal": pg_text(principal)}).fetchone() or (0,)
     return int(number)
 

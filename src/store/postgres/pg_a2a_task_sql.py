@@ -44,7 +44,7 @@ _IF_STARTED: Final = (
 
 
 def save_started(connection: Connection, calls: Iterable[CallStart], node: str, commit_number: int) -> None:
-    """Stores the tasks of new calls, except those of calls that may not start, which this commit has not written."""
+    """Stores the tasks of new calls, except calls that may not start and that this commit has not written."""
     for call in calls:
         if (row := call.task) is None:
             continue
@@ -89,7 +89,7 @@ def find(connection: Connection, task_id: str, principal: str) -> A2ATaskRow | N
 
 
 def earlier(connection: Connection, message_key: bytes, conversation_id: str, principal: str) -> A2AEarlier:
-    """Returns which task a message began, and whether its principal has a conversation."""
+    """Returns the stored data about a message that arrives."""
     message = connection.execute("SELECT task, content FROM a2a_message WHERE key = %s", (message_key,)).fetchone()
     task_id, content = message or (None, b"")
     return A2AEarlier(
@@ -101,8 +101,8 @@ def earlier(connection: Connection, message_key: bytes, conversation_id: str, pr
 
 def unfinished(connection: Connection, node: str) -> list[A2ATaskRow]:
     """Returns the tasks of all principals that have not ended, without their history. A task is included if this node
-    runs its call, or if its call has ended and the node that ran it is this one or dead. The calls of all other tasks
-    run at other nodes, or are paused.
+    runs its call, or if its call has ended on this node or on a dead node. The calls of all other tasks run on other
+    nodes, or are paused.
     """
     columns = _COLUMNS.replace("history", "''::bytea")
     return [_row(row) for row in connection.execute(_UNFINISHED.format(columns), {"node": node})]
@@ -169,7 +169,7 @@ def page(connection: Connection, query: A2ATaskQuery) -> A2ATaskPage:
 
 def delete_expired(connection: Connection, before: float, messages_before: float) -> int:
     """Deletes a slice of the tasks that ended before a Unix time or exceed ``MAX_A2A_TASKS``, and a slice of the
-    messages from before another time whose tasks are deleted. Returns the larger number of the two.
+    messages older than ``messages_before`` whose tasks are deleted. Returns the larger of the two numbers.
     """
     (count,) = connection.execute("SELECT count(*) FROM a2a_task").fetchone() or (0,)
     oldest = connection.execute(

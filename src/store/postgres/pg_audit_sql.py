@@ -85,8 +85,8 @@ def stored_values(columns: Iterable[Any]) -> Values:
 
 
 def excess_of(connection: Connection, chain: int, excess: int) -> int:
-    """Takes the oldest rows of all chains, until they have ``excess`` bytes or are ``2 * SLICE`` rows, and returns how
-    many bytes of these belong to a chain.
+    """Selects the oldest rows of all chains, up to ``excess`` bytes or ``2 * SLICE`` rows, and returns how many of
+    these bytes belong to a chain.
     """
     if excess <= 0:
         return 0
@@ -100,8 +100,8 @@ def excess_of(connection: Connection, chain: int, excess: int) -> int:
 
 
 def delete_expired(connection: Connection, chain: ChainExtension, *, before: float, now: float, excess: int) -> int:
-    """Deletes the oldest rows of a chain, at most ``SLICE``: those that started before a Unix time, and as many as have
-    ``excess`` bytes. Only the beginning of the chain is removed, so an old row stays while a newer one precedes it.
+    """Deletes the oldest rows of a chain, at most ``SLICE``: calls that started before a Unix time, and further rows up
+    to ``excess`` bytes. Only the beginning of the chain is removed, so an old row stays while a newer one precedes it.
 
     Returns the number of deleted rows; fewer than ``SLICE`` means that no further row has to be deleted.
     """

@@ -90,9 +90,9 @@ def records_of(chain: ChainExtension) -> PgChainRecords:
 
 
 def adopt(connection: Connection, epoch: str) -> tuple[int, bool]:
-    """Makes a node the holder of the first chain that no node extends. Begins the caller's transaction; until that
-    ends, no other node adopts a chain. Returns the chain's number, and whether the chain is new and has to be inserted
-    by the caller.
+    """Makes a node the holder of the first chain that no node extends. Call it at the beginning of a transaction; until
+    the transaction ends, no other node adopts a chain. Returns the chain's number, and whether the chain is new, so
+    that the caller must insert it.
     """
     connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
     row = connection.execute(
@@ -166,7 +166,7 @@ def mark_sent(connection: Connection, number: int, checkpoints: Iterable[Checkpo
 
 
 def settled_seq(connection: Connection, number: int) -> int:
-    """Returns the seq up to which all rows of a chain have been sent; 0 if no row was ever sent."""
+    """Returns the seq up to which all rows of a chain are settled; 0 before the first send."""
     row = connection.execute("SELECT settled_seq FROM outbox WHERE chain = %s", (number,)).fetchone()
     return int(row[0]) if row else 0
 
@@ -180,7 +180,7 @@ def existing_seqs(connection: Connection, number: int, seqs: Sequence[int]) -> l
 
 
 def ends(connection: Connection, *, but: int) -> list[ChainEnd]:
-    """Returns the committed ends of all chains but one, by name."""
+    """Returns the committed ends of all chains except one, by name."""
     rows = connection.execute(
         'SELECT chain, last_seq, last_mac FROM chain WHERE number <> %s ORDER BY chain COLLATE "C"', (but,)
     )

@@ -54,7 +54,7 @@ class PostgresChainWriter:
         return self._head.last_seq if self._head else 0
 
     def signer(self, number: int) -> ChainSigner:
-        """Returns what signs the chain with a number."""
+        """Returns the signer of the chain with a number."""
         if number not in self._signers:
             self._signers[number] = ChainSigner(chain_key(self._key, number))
         return self._signers[number]
@@ -99,11 +99,11 @@ class PostgresChainWriter:
         pg_chain_sql.records_of(chain).write_head(chain.head)
 
     def committed(self, chain: ChainExtension) -> None:
-        """The transaction that extended this node's chain was committed."""
+        """Records that the transaction that extended this node's chain was committed."""
         self._head, self._dropped = chain.head, chain.dropped
 
     def reload(self, connection: Connection) -> None:
-        """Reads the head again, because a transaction was committed although it was reported as failed."""
+        """Reads the head again, after a transaction that was reported as failed but was committed."""
         stored = pg_chain_sql.head(connection, self._number)
         if stored is not None and self.signer(self._number).is_signed(stored):
             self._head = stored
@@ -117,8 +117,8 @@ class PostgresChainWriter:
             self._bound = ends
 
     def extend_free(self, connection: Connection) -> list[ChainExtension]:
-        """Begins to extend the chains that no node extends, which are locked until the transaction ends. Seal each of
-        them.
+        """Begins to extend the chains that no node extends, and locks them until the transaction ends. Call ``seal``
+        for each.
 
         Chains without a valid head are left to the node that adopts them.
         """

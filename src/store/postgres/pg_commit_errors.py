@@ -1,4 +1,4 @@
-"""What an error of a commit means: for its node, for its entries, and for the connection."""
+"""Classifies the errors of commits: is the node fenced, is an entry invalid, is the connection lost?"""
 
 from typing import Any, Final
 
@@ -14,21 +14,21 @@ COMMIT_MISSING: Final = "TLD02"
 COMMITTED_BEFORE: Final = "TLD03"
 """The SQLSTATEs of the function ``renew_lease``."""
 _READ_ONLY: Final = "25006"
-"""The SQLSTATE of a server that has become a standby: another one accepts writes now."""
+"""The SQLSTATE of a server that has become a standby: another server accepts writes now."""
 DATA_ERRORS: Final = (psycopg.DataError, psycopg.IntegrityError, psycopg.ProgrammingError, psycopg.NotSupportedError)
-"""Errors of one entry, with which a later attempt fails too."""
+"""Errors that an invalid entry causes; a later attempt fails too."""
 
 
 def is_refused_by_number(error: psycopg.Error) -> bool:
-    """Whether ``renew_lease`` has refused the commit, so that ``was_committed`` says why."""
+    """Whether ``renew_lease`` has refused the commit; ``require_committed`` then finds the reason."""
     return error.sqlstate in {DEAD, COMMIT_MISSING, COMMITTED_BEFORE}
 
 
 def require_committed(error: psycopg.Error) -> None:
-    """Returns if the commit that ``renew_lease`` has refused was made before its connection was lost.
+    """Returns if the refused commit had been made before its connection was lost.
 
     Raises:
-        NodeFencedError: this node is dead, or the database has lost commits of it.
+        NodeFencedError: this node is dead, or the database has lost commits of this node.
     """
     if error.sqlstate == DEAD:
         raise NodeFencedError("another node has declared this one dead")
@@ -40,7 +40,7 @@ def require_committed(error: psycopg.Error) -> None:
 
 
 def is_lost(connection: Connection, error: Exception) -> bool:
-    """Whether the connection was lost, so that it is unknown what became of a commit."""
+    """Whether the connection was lost, so that the outcome of a commit is unknown."""
     if connection.closed:
         return True
     state = error.sqlstate if isinstance(error, psycopg.Error) else None

@@ -1,7 +1,7 @@
 """One commit of a node on PostgreSQL: a group of entries, written in order, all or none.
 
-All statements of a group are sent at once, as a pipeline within one transaction, and none of them waits for the result
-of another. Results that callers need are fetched after the commit.
+All statements of a group are sent at once, as a pipeline within one transaction. No statement waits for the result of
+another. Results that callers need are fetched after the commit.
 """
 
 import itertools
@@ -61,7 +61,7 @@ _CALLS: Final = (CallStart, CallEnd, InterruptedCall)
 
 
 class GroupWrite:
-    """Writes the items of one group within the caller's transaction and pipeline. Afterwards, reports which were
+    """Writes the items of one group within the caller's transaction and pipeline. Then reports which items the database
     accepted.
     """
 
@@ -129,7 +129,7 @@ class GroupWrite:
         for item in items:
             match item.entry:
                 case CallStart() as call:
-                    item.accepted = False  # unless it is the first with its id, here and in the database
+                    item.accepted = False  # unless it is the first call with its id, in this group and in the database
                     starts.setdefault(key_of(call), (item, call))
                 case CallEnd(unstarted=UnstartedCall() as content) as call:
                     item.accepted = False
@@ -210,7 +210,7 @@ def keys_of_decided(items: Iterable[CommitItem]) -> dict[Key, CommitItem]:
 
 
 def _principals_with_results(items: Iterable[CommitItem]) -> set[str]:
-    """The principals whose stored results may have grown by this group. Principals with results of local calls are
-    missing, because only their sessions are known here; the next end of a call finds them.
+    """The principals whose stored results this group may have increased. Principals with results of local calls are
+    missing, because only their sessions are known here; the next end of a call includes them.
     """
     return {item.entry.row.principal for item in items if isinstance(item.entry, CallEnd) and item.entry.result}

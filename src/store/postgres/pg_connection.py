@@ -20,8 +20,8 @@ _SETTINGS: Final = (
     ("search_path", SCHEMA_NAME),
     ("client_encoding", "UTF8"),
     ("timezone", "UTC"),
-    # All statements find rows by a key or an index. A plan that was made while a table was small would read all of it
-    # later; and planning each statement again takes as long as executing it.
+    # All statements find rows by a key or an index. A generic plan from a time when a table was small would later scan
+    # the whole table; and planning each statement again takes as long as executing it.
     ("plan_cache_mode", "force_generic_plan"),
     ("enable_seqscan", "off"),
     ("jit", "off"),

@@ -1,4 +1,4 @@
-"""The SQL of conversations on PostgreSQL: their newest turns, until they expire, and which node uses them.
+"""The SQL of conversations on PostgreSQL: their stored turns, and the nodes that use them.
 
 Functions that write run within the caller's transaction and pipeline, and fetch nothing.
 """
@@ -26,7 +26,7 @@ _CONTINUED: Final = (
     "last_number = excluded.last_number"
 )
 
-# A dead node commits nothing any longer, so the conversations that it held are free.
+# A dead node can no longer commit, so the conversations that it held are free.
 _CLAIM: Final = """
 UPDATE conversation SET held_by = %(node)s
 WHERE id = %(id)s AND principal = %(principal)s
@@ -95,7 +95,7 @@ def release(connection: Connection, conversation_id: str, node: str) -> None:
 
 
 def update(connection: Connection, update: ConversationUpdate) -> None:
-    """Writes a new conversation, unless another node has begun it; or the turns that a call added to a conversation."""
+    """Writes a new conversation, unless another node has begun it, or a call's changes to a conversation."""
     stored_id = pg_text(update.id)
     connection.execute(
         _UPDATE.format(_CONTINUED if update.call_id else "NOTHING"),
@@ -121,8 +121,8 @@ def update(connection: Connection, update: ConversationUpdate) -> None:
 
 def delete_expired(connection: Connection, *, before: float, now: float, max_bytes: int) -> int:
     """Deletes a slice of the conversations that no node holds: those last used before a Unix time, and the least
-    recently used ones while the total exceeds ``max_bytes``. If a deleted conversation has copies, the fact that it
-    ended is queued for them.
+    recently used ones while the total exceeds ``max_bytes``. If a deleted conversation has copies, a copy that states
+    its end is queued.
 
     Returns the number of deleted conversations; fewer than ``SLICE`` means that no further one has to be deleted.
     """

@@ -1,7 +1,7 @@
 """The SQL of copies on PostgreSQL: the parts of conversations that still have to be sent to Supabase.
 
 Unlike calls, which stay in the database after they are sent, a copy is deleted once Supabase has it. Each node sends
-the copies that it finds; if two nodes send the same copy, it is a single row there.
+the copies that it finds; if two nodes send the same copy, it is still a single row in Supabase.
 """
 
 from collections.abc import Sequence
@@ -78,7 +78,8 @@ def add(
 
 
 def add_ended(connection: Connection, stored_ids: Sequence[str], at: float) -> None:
-    """Queues the fact that conversations end at a Unix time, if they have copies; called before they are deleted."""
+    """Queues copies that state the end of these conversations at a Unix time, if they have copies. Called before the
+    conversations are deleted."""
     connection.execute(
         "INSERT INTO copy (id, conversation_id, principal, started_at, at, ended_at, bytes) "
         "SELECT id, id, principal, started_at, used_at, %s, %s FROM conversation WHERE copied AND id = ANY(%s) "
@@ -120,7 +121,7 @@ def settle(connection: Connection, chain: int, settled: SettledConversationCopie
 
 
 def state(connection: Connection) -> ConversationOutboxState:
-    """Returns how far all nodes have sent the copies."""
+    """Returns the state of the outbox of all nodes."""
     row = connection.execute(
         "SELECT (SELECT count(*) FROM copy WHERE reason IS NULL), coalesce(sum(sent), 0), coalesce(sum(refused), 0), "
         "coalesce(sum(dropped), 0), max(last_sent_at) FROM copies"
@@ -132,7 +133,7 @@ def state(connection: Connection) -> ConversationOutboxState:
 
 
 def delete_expired(connection: Connection, chain: int, *, before: float, max_bytes: int) -> int:
-    """Deletes a slice of the copies older than a Unix time, and the oldest copies while all take more than
+    """Deletes a slice of the copies older than a Unix time, and the oldest copies while the total exceeds
     ``max_bytes``. Deleted copies that were not sent count as dropped.
 
     Returns the number of deleted copies; fewer than ``SLICE`` means that no further copy has to be deleted.

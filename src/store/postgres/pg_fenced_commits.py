@@ -46,7 +46,7 @@ class FencedCommits:
     def begin(
         self, connection: Connection, prepare: Callable[[], None], work: Callable[[ChainExtension], None]
     ) -> None:
-        """Makes the first commit: does ``prepare``, takes over an audit chain, and does ``work``."""
+        """Makes the first commit: calls ``prepare``, takes over an audit chain, and calls ``work``."""
         sent_at = boot_time()
         with connection.transaction():
             renewed = self._renew(connection)
@@ -66,12 +66,13 @@ class FencedCommits:
         fetch: Callable[[], None],
         rows_dropped: int,
     ) -> bool:
-        """Makes a commit in one round trip, so ``write`` must not fetch; ``fetch`` reads what the statements returned.
-        Returns False if it was made before its connection was lost; then ``skip`` it once its effects are known.
+        """Makes a commit in one round trip, so ``write`` must not fetch; ``fetch`` reads the results of the statements.
+        Returns False if the commit had been made before its connection was lost; then call ``skip`` once its effects
+        are known.
 
         Raises:
             NodeFencedError: this node is dead, or the database has lost commits of it.
-            psycopg.Error: it was not made, or the connection was lost.
+            psycopg.Error: the commit was not made, or the connection was lost.
         """
         sent_at = boot_time()
         chain = self._chain_writer.extend(connection)
@@ -99,8 +100,8 @@ class FencedCommits:
         *,
         closed: bool = False,
     ) -> bool:
-        """Makes a commit whose ``work`` may fetch; ``closed``: the last one. Returns False if it was made before its
-        connection was lost.
+        """Makes a commit whose ``work`` may fetch; ``closed``: the last commit. Returns False if it had been made
+        before its connection was lost.
 
         Raises:
             NodeFencedError, psycopg.Error: as raised by ``pipelined``.

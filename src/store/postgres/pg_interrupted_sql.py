@@ -27,7 +27,7 @@ def interrupted_calls(
     calls = []
     for session_id, key, child, template in rows:
         row = template_of(template)
-        # A child runs again with its parent, and its run shows what it has already created.
+        # A child runs again with its parent, and finds the detached call that it created by its run.
         answer = None if row is None or child else _answer(connection, row.id, unix_time)
         calls.append(interrupted_call(text_of(session_id), text_of(key), at, row, answer))
     return calls

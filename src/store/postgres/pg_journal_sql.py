@@ -68,8 +68,8 @@ DELETE FROM journal WHERE number IN (
     SELECT number FROM journal WHERE session_closed AND state <> 'started' FOR UPDATE SKIP LOCKED)
 """
 
-# For a call whose tool did not start, whether or not its start was written. If an earlier call with this id has ended,
-# # the earlier call stays.
+# For a call whose tool did not start, whether or not its start was written. An earlier call with this id that has ended
+# stays.
 _END_UNSTARTED: Final = """
 INSERT INTO journal (session_id, request_key, principal, tool, echo_id, arguments_hash, local, state, started_at,
                      ended_at, result, result_bytes, unstarted, node, commit_number)
@@ -111,13 +111,13 @@ WHERE node = %s AND commit_number = %s
 
 
 def key_of(call: CallStart | CallEnd | InterruptedCall | StoredCall) -> Key:
-    """Returns the key of a call's row: its session and its request, as they are stored."""
+    """Returns the key of a call's row: its session and its request, as stored."""
     return pg_text(call.session_id), pg_text(call.request_key)
 
 
 def start(connection: Connection, calls: Sequence[CallStart], node: str, commit_number: int) -> Cursor:
     """Writes the starts of calls with different keys. The cursor has the keys of the calls that may start; the ids of
-    the others were used before.
+    the other calls are already known.
     """
     replaced = [(*key_of(call), call.orchestration) for call in calls if call.replace]
     if replaced:
@@ -140,7 +140,7 @@ def _started(call: CallStart) -> tuple[Any, ...]:
 
 
 def written(connection: Connection, keys: Sequence[Key], node: str, commit_number: int) -> set[Key]:
-    """Returns which of these calls a commit of a node has written."""
+    """Returns the calls among these that a commit of a node has written."""
     if not keys:
         return set()
     return set(connection.execute(_WRITTEN, (*arrays(keys), node, commit_number)).fetchall())
@@ -197,7 +197,7 @@ def persist_local_results(connection: Connection, calls: Iterable[StoredCall], *
         connection.execute(_LOCAL_RESULTS, arrays([(*key, *fields) for key, fields in ordered]))
 
 
-# A journalled call stays without its result; a local one is deleted.
+# A journalled call stays without its result; a local call is deleted.
 _DELETE_RESULTS: Final = (
     "DELETE FROM journal WHERE local AND number = ANY(%(numbers)s)",
     """UPDATE journal SET state = 'expired', result_bytes = 0, result = NULL
@@ -235,9 +235,8 @@ def over_limits(
 
 
 def delete_oldest_results(connection: Connection, principal: str, excess: int, unfinished_excess: int) -> None:
-    """Deletes the oldest results of a principal that have this many bytes as stored. Results of runs that have not
-    ended are counted separately, and the detached calls of these runs are marked. Fetches, so it cannot run in a
-    pipeline.
+    """Deletes the oldest results of a principal, until these bytes are freed. Results of unfinished runs are counted
+    separately, and their detached calls are marked. Fetches, so it cannot run in a pipeline.
     """
     for unfinished, size in ((False, excess), (True, unfinished_excess)):
         if size <= 0:
@@ -258,8 +257,8 @@ def delete_oldest_results(connection: Connection, principal: str, excess: int, u
 def delete_expired(
     connection: Connection, *, results_before: float, ids_before: float, runs_before: float, rows: int
 ) -> int:
-    """Deletes the results of calls that ended before a time of the store's clock, ids and sessions from before another
-    time, and runs: up to ``rows`` of each. The children of runs that have not ended stay. Returns the largest of these
+    """Deletes results, ids, sessions and runs that have expired by the store's clock, up to ``rows`` of each. The
+    children of runs that have not ended stay. Returns the largest of these
     numbers.
     """
     numbers = [

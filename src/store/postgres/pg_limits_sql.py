@@ -1,5 +1,5 @@
-"""The SQL of the limits that all nodes share: permits of providers, and daily budgets. The decisions are functions of
-the database (pg_schema_2.sql), so that each is one statement.
+"""The SQL of the limits that all nodes share: provider permits and daily budgets. Functions in the database
+(pg_schema_2.sql) decide, so each decision is one statement.
 """
 
 from typing import Any, Final
@@ -58,7 +58,7 @@ def admit(connection: Connection, node: str, request: AdmitRequest, *, may_take:
 
 
 def settle(connection: Connection, request_id: int, cost: Cost | None) -> None:
-    """Returns the permit and the reservation, and books the cost."""
+    """Releases the permit and the reservation, and records the cost."""
     currency, amount = (None, 0.0) if cost is None else (cost.currency, cost.amount)
     connection.execute("SELECT settle(%s, %s, %s::float8)", (request_id, currency, amount))
 
@@ -89,7 +89,7 @@ def budget_uses(connection: Connection) -> list[BudgetUse]:
 
 
 def free_limits(connection: Connection, node: str) -> None:
-    """Returns the permits of a dead node, and books its reservations, within the caller's transaction."""
+    """Releases the permits of a dead node, and records its reservations as spent, within the caller's transaction."""
     connection.execute("SELECT free_limits(%s)", (node,))
 
 

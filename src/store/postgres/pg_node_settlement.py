@@ -1,4 +1,4 @@
-"""What becomes of everything that a dead node leaves, in the transaction that declares it dead."""
+"""Settles the calls, sessions and limits of a dead node, in the transaction that declares it dead."""
 
 from collections.abc import Callable, Sequence
 from typing import Any

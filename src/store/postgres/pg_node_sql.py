@@ -33,7 +33,7 @@ def renew(connection: Connection, node: str, commit_number: int) -> psycopg.Curs
 
 
 def insert(connection: Connection, epoch: str, lease_s: float, schema: int) -> None:
-    """Adds a live node that has no name and no commits yet; ``schema``: the newest one that it knows."""
+    """Adds a live node that has no name and no commits yet; ``schema``: the newest schema that it knows."""
     connection.execute(
         "INSERT INTO node (epoch, name, state, until, lease_s, schema) "
         "VALUES (%(epoch)s, '', 'live', clock_timestamp() + %(lease_s)s * interval '1 second', %(lease_s)s, "

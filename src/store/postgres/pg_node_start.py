@@ -18,7 +18,7 @@ Connection = psycopg.Connection[tuple[Any, ...]]
 
 _CHECK_INTERVAL_S: Final = 0.1
 _WATCHED_HEARTBEATS: Final = 2
-"""How many heartbeats a node has to miss until a process with the same name assumes that it has ended."""
+"""The missed heartbeats after which a process with the same name assumes that a node has ended."""
 
 _log = structlog.get_logger(__name__)
 
@@ -72,7 +72,7 @@ def register_node(
 
 
 def take_name(connection: Connection, epoch: str, name: str) -> None:
-    """Gives a node that has begun its name.
+    """Gives its name to a node that has begun.
 
     Raises:
         StoreError: another node has it.

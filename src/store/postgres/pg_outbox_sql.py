@@ -1,4 +1,4 @@
-"""The SQL of the audit outbox on PostgreSQL: how far the calls of each chain have been sent to Supabase."""
+"""The SQL of the audit outbox on PostgreSQL: the calls of each chain that still have to be sent to Supabase."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
@@ -33,10 +33,10 @@ ON CONFLICT (chain) DO UPDATE SET
 
 
 def state(connection: Connection, chain: int) -> AuditOutboxState:
-    """Returns how far the calls of a chain have been sent; reads the ends of an index, never the rows."""
+    """Returns the state of a chain's outbox; reads the ends of an index, never the rows."""
     found = connection.execute(_STATE, {"chain": chain}).fetchone()
     settled, sent, refused, dropped, last_sent_at, first, last = found or (None, 0, 0, 0, None, 0, 0)
-    if settled is None:  # nothing was ever sent: all stored rows are unsent, and none was dropped
+    if settled is None:  # before the first send: all stored rows are unsent, and none was dropped
         settled, sent, refused, dropped = max(0, first - 1), 0, 0, 0
     return AuditOutboxState(
         settled_seq=settled,

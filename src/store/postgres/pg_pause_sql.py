@@ -17,9 +17,9 @@ from .pg_values import arrays, pg_text, text_of
 Connection = psycopg.Connection[tuple[Any, ...]]
 
 LISTED: Final = 100
-"""The most paused calls in one list: each may have 256 KiB of requests."""
+"""The maximum number of paused calls in a list: each may have 256 KiB of requests."""
 _CREDENTIAL_REQUEST: Final = b'"kind":"credential"'
-"""A text that the JSON of each request for a credential contains, and that of other requests rarely."""
+"""A part of the JSON of each request for a credential, and rarely of other requests."""
 
 _PAUSE: Final = """
 WITH paused AS (
@@ -46,7 +46,7 @@ _DECIDE: Final = (
 
 
 def pause(connection: Connection, entry: CallPause) -> None:
-    """Pauses a detached call. Requests that it already has stay unchanged."""
+    """Pauses a detached call. Its existing requests stay unchanged."""
     call_id = pg_text(entry.call_id)
     connection.execute(
         _PAUSE,

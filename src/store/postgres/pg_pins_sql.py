@@ -11,7 +11,7 @@ from .pg_values import pg_text, text_of
 Connection = psycopg.Connection[tuple[Any, ...]]
 
 PINS_CHANNEL: Final = "toold_pins"
-"""Notifications: the epoch of the node that sends it, a ``PinNews``, and a name."""
+"""The channel of notifications, each with the epoch of its sender, a ``PinNews``, and a name."""
 
 
 def read(connection: Connection, name: str) -> StoredPins | None:

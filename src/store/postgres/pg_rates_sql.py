@@ -1,5 +1,5 @@
-"""The SQL of rates, quotas and shares of running calls, which all nodes have in common. The decisions are functions of
-the database (pg_schema_2.sql), so that each of them is one statement.
+"""The SQL of the rates, quotas and running calls that all nodes share. Functions in the database (pg_schema_2.sql)
+decide, so each decision is one statement.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ Connection = psycopg.Connection[tuple[Any, ...]]
 def reserve_slot(
     connection: Connection, source: str, principal: str, *, interval_s: float, burst: int, max_wait_s: float
 ) -> RateSlot:
-    """Reserves the next slot of a source's rate, if the slot comes in time."""
+    """Reserves the next slot of a source's rate, if the call can wait for it."""
     row = connection.execute(
         "SELECT * FROM reserve_slot(%s, %s, %s::float8, %s, %s::float8)",
         (source, pg_text(principal), interval_s, burst, max_wait_s),
@@ -25,7 +25,7 @@ def reserve_slot(
 
 
 def take_call(connection: Connection, principal: str, quotas: Sequence[QuotaUse]) -> TakenCall:
-    """Counts a call for all quotas, or for none."""
+    """Counts a call in all quotas, or in none of them."""
     row = connection.execute(
         "SELECT * FROM take_call(%s, %s::text[], %s::bigint[], %s::bigint[], %s::bigint[])",
         (

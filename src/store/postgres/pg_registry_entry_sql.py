@@ -33,7 +33,7 @@ def write(connection: Connection, changes: Iterable[RegistryEntryChange]) -> Non
 
 
 def all_entries(connection: Connection) -> list[RegistryEntryRow]:
-    """Returns all versions of all entries, those of an entry in order."""
+    """Returns all versions of all entries, in the order of each entry's versions."""
     rows = connection.execute(
         "SELECT kind, id, version, content, created_at, changed_at FROM registry_entry ORDER BY kind, id, version"
     )

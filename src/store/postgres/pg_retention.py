@@ -1,4 +1,4 @@
-"""Deletes expired data on PostgreSQL, a slice at a time.
+"""Deletes expired data on PostgreSQL, in slices.
 
 Each node deletes the audit rows of its chain, because only their signer may remove them. One node at a time deletes
 everything else, and the rows of chains that no node extends. No statement waits for a row that another node's commit
@@ -56,7 +56,7 @@ def _delete_audit_rows(
     connection: Connection, chain: ChainExtension, retention: Retention, *, now: float, total: int
 ) -> int:
     """Deletes expired rows of one chain: rows that are too old, and, if the rows of all chains exceed the size limit,
-    its part of the oldest ones. The nodes that extend the other chains delete the rows of those.
+    its part of the oldest rows. The nodes that extend the other chains delete theirs.
     """
     number = pg_chain_sql.number_of(chain)
     return pg_audit_sql.delete_expired(

@@ -83,7 +83,7 @@ def find_run(connection: Connection, call_id: str, principal: str, tool: str) ->
 
 
 def resume(connection: Connection, call_id: str, run: str, node: str) -> None:
-    """From now on, the children of this call, which a node runs, are stored under an earlier run, which is unfinished
+    """Stores the children of this call, which a node runs, under an earlier run from now on. That run is unfinished
     again.
     """
     connection.execute("UPDATE run SET run = %s WHERE call_id = %s", (pg_text(run), pg_text(call_id)))
@@ -91,13 +91,13 @@ def resume(connection: Connection, call_id: str, run: str, node: str) -> None:
 
 
 def finish(connection: Connection, runs: Iterable[str]) -> None:
-    """From now on, the results of the child calls of these runs expire like all other results."""
+    """Marks these runs as finished. From now on, the results of their child calls expire like all others."""
     for run in runs:
         connection.execute(_FINISH, {"run": pg_text(run)})
 
 
 def set_outcome(connection: Connection, call_id: str, outcome: str, stopped_by: str) -> None:
-    """Stores how the run that this call continues has ended."""
+    """Stores the outcome of the run that this call continues."""
     connection.execute(
         "UPDATE run SET outcome = %s, stopped_by = %s WHERE call_id = %s", (outcome, stopped_by, pg_text(call_id))
     )

@@ -1,4 +1,4 @@
-"""The schema in a PostgreSQL database: whether a node can use it, and its migration.
+"""Checks whether a node can use the schema of a PostgreSQL database, and migrates the schema.
 
 A migration is a command (``toold store migrate``) and never part of a node's start, because changes of tables by two
 nodes during live traffic would deadlock. Nodes of two adjacent versions run side by side during an upgrade: a migration
@@ -30,11 +30,11 @@ _LOST_AFTER_S: Final = 30.0
 _NODES_NAME_SCHEMA: Final = 3
 """Since this schema, the row of a node has the newest schema that the node knows."""
 _UNNAMED_SCHEMA: Final = 2
-"""What a node knows at most whose row does not have it."""
+"""The newest schema that a node can know if its row does not state one."""
 
 
 class PostgresStep(NamedTuple):
-    """One migration: step n makes schema n of schema n-1."""
+    """One migration: step n migrates schema n-1 to schema n."""
 
     script: str
     readable_from: int

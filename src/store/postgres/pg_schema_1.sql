@@ -1,9 +1,9 @@
--- Schema 1: everything. The tables mean what those of SQLite mean (src/store/sqlite/schema_*.sql), except where a comment
+-- Schema 1: everything. The tables have the same meaning as in SQLite (src/store/sqlite/schema_*.sql), unless a comment
 -- says otherwise. Times are Unix times in seconds by the database's clock; those of a node's lease are timestamps.
 --
 -- Texts that clients choose are stored as pg_values.py escapes them: PostgreSQL has no NUL in text.
 
--- What this schema is, and whose: one row.
+-- The version and the owner of this schema: one row.
 CREATE TABLE store (
     one           boolean PRIMARY KEY DEFAULT true CHECK (one),
     service       text NOT NULL DEFAULT 'toold',
@@ -328,7 +328,7 @@ CREATE TABLE call_total (
     PRIMARY KEY (chain, principal, tool, outcome, provider, model, simulated, currency)
 );
 
--- What was spent at the vendors, by day.
+-- The spending at vendors, by day.
 CREATE TABLE day_spent (
     chain         smallint NOT NULL,
     day           text COLLATE "C" NOT NULL,                -- YYYY-MM-DD in UTC, of the call's end

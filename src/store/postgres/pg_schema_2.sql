@@ -1,11 +1,11 @@
 -- readable from: 1
 -- Schema 2: the limits of all nodes together: permits of providers, daily budgets, rates of sources, quotas of calls, and
 -- running calls of a principal.
---
--- Of vendors: a node calls `admit` before it sends a request to a vendor, and `settle` after it. Both are one statement, so one
--- transaction. They lock rows in the same order: a request, budgets by scope and currency, the line of the provider.
+-- Vendors: a node calls `admit` before it sends a request to a vendor, and `settle` afterwards. Each is one statement,
+-- and so one transaction. Both lock rows in the same order: a request, budgets by scope and currency, the row of the
+-- provider.
 
--- The requests to vendors that run, of all nodes. Each has a permit of its provider, and a reserved amount.
+-- The running requests to vendors, of all nodes. Each has a permit of its provider, and a reserved amount.
 CREATE TABLE vendor_request (
     id       bigint PRIMARY KEY,                -- chosen by the node, so that a repeated statement finds its effect
     node     text COLLATE "C" NOT NULL,         -- its epoch
@@ -24,8 +24,8 @@ CREATE TABLE limit_line (
     name text COLLATE "C" PRIMARY KEY
 );
 
--- The nodes that wait for a permit of a provider, in the order of their numbers. A node asks for one call at a time, and
--- again at least four times a second: one that has not asked for two seconds has lost its turn.
+-- The nodes that wait for a permit of a provider, in the order of their numbers. A node asks for one call at a time,
+-- and repeats this at least four times per second: after two seconds without it, the node has lost its place.
 CREATE TABLE permit_wait (
     number   bigint GENERATED ALWAYS AS IDENTITY,
     provider text COLLATE "C" NOT NULL,
@@ -34,8 +34,8 @@ CREATE TABLE permit_wait (
     PRIMARY KEY (provider, node)
 );
 
--- What is spent of each daily budget: of all calls (''), 'provider:…', 'principal:…' or 'agent:…'. Days are UTC days of
--- the database's clock.
+-- The spent amount of each daily budget: of all calls (''), 'provider:…', 'principal:…' or 'agent:…'. Days are UTC days
+-- of the database's clock.
 CREATE TABLE budget (
     day      text COLLATE "C" NOT NULL,         -- YYYY-MM-DD
     scope    text COLLATE "C" NOT NULL,
@@ -44,8 +44,8 @@ CREATE TABLE budget (
     PRIMARY KEY (day, scope, currency)
 );
 
--- The rates of sources: when the next call of a principal would be due if each call so far had come at the rate. A row
--- in the past is as good as none.
+-- The rates of sources: the time at which a principal's next call would be due if all calls so far had come at the
+-- rate. A row with a past time has no effect.
 CREATE TABLE rate_slot (
     source    text COLLATE "C" NOT NULL,
     principal text COLLATE "C" NOT NULL,
@@ -53,7 +53,7 @@ CREATE TABLE rate_slot (
     PRIMARY KEY (source, principal)
 );
 
--- The calls of a principal that count for a quota: of a UTC day, and of the last minute by the second.
+-- The calls of a principal that count towards a quota: per UTC day, and per second of the last minute.
 CREATE TABLE quota_day (
     quota     text COLLATE "C" NOT NULL,
     principal text COLLATE "C" NOT NULL,
@@ -70,7 +70,7 @@ CREATE TABLE quota_second (
     PRIMARY KEY (quota, principal, second)
 );
 
--- How many calls of a principal each node may run at once: a part of `max_running` of its token.
+-- The running calls of a principal that each node may have: its part of the token's `max_running`.
 CREATE TABLE running_share (
     principal text COLLATE "C" NOT NULL,
     node      text COLLATE "C" NOT NULL,
@@ -83,8 +83,8 @@ CREATE FUNCTION budget_day() RETURNS text LANGUAGE sql AS $$
     SELECT to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD')
 $$;
 
--- Adds amounts to budgets, and locks these until the transaction ends. A budget without a row begins with what the
--- audit has of the day, but at least with `known`. The arrays are parallel.
+-- Adds amounts to budgets, and locks the budgets until the transaction ends. A budget without a row begins with the
+-- day's sum in the audit, but at least with `known`. The arrays are parallel.
 CREATE FUNCTION book(today text, in_scopes text[], in_currencies text[], costs double precision[], known double precision[])
 RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
@@ -128,8 +128,9 @@ CREATE FUNCTION wake_waiting(of_provider text, permits bigint) RETURNS void LANG
 $$;
 
 -- Decides whether a node may send a request to a vendor now. `decision`: 'admitted', 'refused' by a budget, or 'busy'.
--- Only with `may_take` it is admitted, or the node takes a place in the line if the provider is busy. `uses`: of each
--- limit its scope, its currency, what is spent and what running requests have reserved. The arrays limit_* are parallel.
+-- Only with `may_take` does it admit the request, or, if the provider is busy, give the node a place in the queue.
+-- `uses`: for each limit its scope, its currency, the spent amount and the amount that running requests have reserved.
+-- The arrays limit_* are parallel.
 CREATE FUNCTION admit(
     me text, request bigint, of_provider text, permits integer, may_take boolean, request_scopes text[],
     request_currency text, estimate double precision, limit_scopes text[], limit_currencies text[],
@@ -186,7 +187,7 @@ BEGIN
     END IF;
 END $$;
 
--- Ends a request: its permit is free, its reservation ends, and its cost is spent. Again, it does nothing.
+-- Ends a request: frees its permit, ends its reservation, and records its cost. A second call does nothing.
 CREATE FUNCTION settle(request bigint, cost_currency text, cost double precision) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     ended vendor_request;
@@ -205,7 +206,7 @@ BEGIN
     PERFORM wake_waiting(ended.provider, 1);
 END $$;
 
--- A node is dead: its permits are free. What its requests cost is unknown, so what they reserved counts as spent.
+-- Frees the permits of a dead node. The cost of its requests is unknown, so their reserved amounts count as spent.
 CREATE FUNCTION free_limits(dead text) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     in_scopes text[];
@@ -233,8 +234,8 @@ BEGIN
     DELETE FROM vendor_request WHERE node = dead;
 END $$;
 
--- Reserves the next slot of a source's rate (GCRA) if it comes within `max_wait_s`; a negative one only asks. `wait_s`:
--- until the slot; `full_in_s`: until the rate has its whole burst again, before this call.
+-- Reserves the next slot of a source's rate (GCRA) if it comes within `max_wait_s`; a negative value reserves nothing.
+-- `wait_s`: seconds until the slot; `full_in_s`: seconds until the rate has its whole burst again, before this call.
 CREATE FUNCTION reserve_slot(
     of_source text, of_principal text, interval_s double precision, burst integer, max_wait_s double precision,
     OUT reserved boolean, OUT wait_s double precision, OUT full_in_s double precision
@@ -255,8 +256,8 @@ BEGIN
     END IF;
 END $$;
 
--- Counts a call of a principal for quotas, or says which of them is used up, for how long, and whether that is the one
--- of the day. The arrays are parallel; NULL in a limit: there is none. `known`: calls of the day that count if the
+-- Counts a call of a principal in quotas, or returns which quota is exhausted, for how long, and whether it is the
+-- daily one. The arrays are parallel; a NULL limit means no limit. `known`: the node's count of the day, if the
 -- database has no row of the day.
 CREATE FUNCTION take_call(
     of_principal text, in_quotas text[], per_minute bigint[], per_day bigint[], known bigint[],
@@ -310,9 +311,9 @@ BEGIN
     DELETE FROM quota_second WHERE quota = ANY (in_quotas) AND principal = of_principal AND second + 61 <= present;
 END $$;
 
--- Divides the running calls of a principal between the nodes that want some: each gets what it wants, but at most an
--- equal part, and the rest goes to those that want more. Returns the permits of this node, which `uses` some
--- already, and its part of all. What is left of an integer division moves from node to node each second.
+-- Divides a principal's permits between the nodes that want some: each gets as many as it wants, but at most an equal
+-- part; the rest goes to the nodes that want more. Returns the permits of this node, which already `uses` some, and its
+-- part. The remainder of the integer division moves from node to node each second.
 CREATE FUNCTION share_running(
     me text, of_principal text, max_running integer, wants integer, uses integer, OUT held integer, OUT part integer
 ) LANGUAGE plpgsql AS $$
@@ -366,7 +367,7 @@ END $$;
 -- The object of a result in a bucket; NULL: its content is in result_chunk.
 ALTER TABLE retained_result ADD COLUMN object text COLLATE "C";
 
--- Objects that are to be deleted: of uploads that have not ended, and of results that are deleted.
+-- Objects to delete: those of unfinished uploads, and those of deleted results.
 CREATE TABLE result_object (
     name   text COLLATE "C" PRIMARY KEY,
     due_at double precision NOT NULL            -- Unix time in seconds

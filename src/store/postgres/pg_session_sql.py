@@ -19,7 +19,7 @@ _SESSION: Final = "id, key_hash, principal, label, toolset, opened_at, former"
 
 
 def open_session(connection: Connection, row: SessionRow, holder: str) -> None:
-    """Stores a session that a node holds; for an existing session, stores only that it became ``former``."""
+    """Stores a session that a node holds; for an existing session, only updates ``former``."""
     connection.execute(
         f"INSERT INTO session AS stored ({_SESSION}, seen_at, holder) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s) "
         "ON CONFLICT (id) DO UPDATE SET former = stored.former OR excluded.former",
@@ -66,7 +66,8 @@ RETURNING {_SESSION}
 
 
 def claim(connection: Connection, key_hash: bytes, node: str) -> SessionRow | None:
-    """Makes a node the holder of a session and returns it; None if a live node holds it, or if there is none."""
+    """Makes a node the holder of a session and returns the session; None if a live node holds it or it does not
+    exist."""
     row = connection.execute(_CLAIM, {"key_hash": key_hash, "node": node}).fetchone()
     return None if row is None else session_row(row)
 
@@ -141,8 +142,8 @@ def ended_call(connection: Connection, session_id: str, request_key: str, *, res
 def call_states(
     connection: Connection, session_id: str, request_keys: Sequence[str], *, results_since: float
 ) -> dict[str, StoredCallState]:
-    """Returns the states of these journalled calls of a session, without those that are not stored. A call that ended
-    before ``results_since``, or has not ended, counts as expired: callers ask only about calls that are not running.
+    """Returns the states of these journalled calls of a session; calls that are not stored are absent. A call that
+    ended before ``results_since``, or has not ended, counts as expired: callers ask only about calls that do not run.
     """
     rows = connection.execute(
         "SELECT request_key, CASE WHEN state <> 'started' AND ended_at >= %s THEN state ELSE 'expired' END "

@@ -18,7 +18,7 @@ def pg_text(text: str) -> str:
 
 
 def text_of(stored: str) -> str:
-    """Returns the text from which ``pg_text`` made this one."""
+    """Returns the original of a text that ``pg_text`` returned."""
     if _ESCAPE not in stored:
         return stored
     return stored.replace("\x01\x01", "\x01E").replace("\x01\x02", "\0").replace("\x01E", _ESCAPE)

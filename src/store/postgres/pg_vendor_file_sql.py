@@ -13,7 +13,8 @@ Connection = psycopg.Connection[tuple[Any, ...]]
 
 
 def write(connection: Connection, changes: Iterable[VendorFileUploaded | VendorFileDeleted]) -> None:
-    """Stores the owners of uploaded files, and deletes those of deleted files. The last upload with an id decides."""
+    """Stores the owners of uploaded files, and deletes the records of deleted files. The last upload of an id
+    counts."""
     for change in changes:
         key = (pg_text(change.provider), pg_text(change.file_id))
         if isinstance(change, VendorFileUploaded):

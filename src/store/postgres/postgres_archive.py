@@ -33,7 +33,7 @@ class PostgresArchive:
         self._connection = connection
         self._address = address
         self.place: Final = place
-        """Where the database is, without a password."""
+        """The address of the database, without a password."""
 
     def recent(self, limit: int) -> list[CallRow]:
         """Returns the calls that ended last, newest first."""
@@ -68,7 +68,7 @@ class PostgresArchive:
         return ((seq, stored_values(values), mac) for seq, mac, *values in rows)
 
     def binding(self, chain: int) -> list[ChainEnd] | None:
-        """Returns the ends of the other chains as a chain states them, unverified; None if it states none."""
+        """Returns the ends of the other chains that a chain has recorded, unverified; None if it has recorded none."""
         return pg_chain_sql.binding(self._connection, chain)
 
     def mac_at(self, chain: int, seq: int) -> bytes | None:

@@ -1,4 +1,4 @@
-"""The nodes of a database, for one of them (``ClusterPort``)."""
+"""Gives one node access to the nodes of its database (``ClusterPort``)."""
 
 import asyncio
 from collections.abc import Callable
@@ -35,7 +35,7 @@ class PostgresCluster:
 
     @property
     def epoch(self) -> str:
-        """This process; the ids of its calls begin with it."""
+        """The epoch of this process; the ids of its calls begin with it."""
         return self._committer.epoch
 
     @property
@@ -63,7 +63,7 @@ class PostgresCluster:
         self._committer.on_fenced = call
 
     async def announce(self, address: str, details: str) -> None:
-        """Stores how the other nodes reach this one, and the digests of its settings."""
+        """Stores the address at which the other nodes reach this one, and the digests of its settings."""
         await asyncio.wrap_future(self._writer.commit(NodeAnnounced(address, details)))
 
     async def nodes(self) -> list[NodeRow]:

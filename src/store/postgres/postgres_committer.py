@@ -1,8 +1,8 @@
-"""Commits the entries of one node to PostgreSQL: the work of the writer's thread, except for waiting.
+"""Commits the entries of one node to PostgreSQL, on the writer's thread.
 
 Each commit has a number, renews the node's lease, and fails if another node has declared this one dead. If the
-connection is lost during a commit, it is unknown whether it was made: the same group is sent again under its number,
-which the database refuses if it was. Nothing is reported before that is certain.
+connection is lost during a commit, its outcome is unknown: the same group is sent again with the same number, and the
+database refuses it if it was already committed. Nothing is reported before the outcome is known.
 """
 
 import contextlib
@@ -54,7 +54,8 @@ _log = structlog.get_logger(__name__)
 class PostgresCommitter(GroupCommitter):
     """Commits as one node. Used by one thread at a time.
 
-    ``on_fenced`` is called once, on this thread, with the reason, before anything of the refused commit is reported.
+    ``on_fenced`` is called once, on this thread, with the reason, before the entries of the refused commit are
+    reported.
 
     Raises:
         StoreError: the database cannot be used; the message says why and what to do.
@@ -83,7 +84,7 @@ class PostgresCommitter(GroupCommitter):
         self._chain_writer = PostgresChainWriter(key)
         self._size_check_due = 0.0  # when the size of all rows is checked next, in ``time.monotonic`` seconds
         self._commits = FencedCommits(epoch, lease, self._chain_writer, self._set_clock)
-        self._sent: list[CommitItem] = []  # sent under the next number; whether it was committed is unknown
+        self._sent: list[CommitItem] = []  # sent with the next number; it is unknown whether they were committed
         self._ended: str | None = None  # why this node commits nothing from now on
         connection = self._connect()
         try:
@@ -116,7 +117,7 @@ class PostgresCommitter(GroupCommitter):
 
     @property
     def uncommitted(self) -> int:
-        """The number of items that were added and are not certainly committed."""
+        """The number of items that were added and may not be committed."""
         return len(self.group) + len(self._sent)
 
     def awaits(self, entry: Entry) -> bool:
@@ -133,7 +134,7 @@ class PostgresCommitter(GroupCommitter):
         return boot_time() >= self._commits.heartbeat_due
 
     def attempt(self) -> None:
-        """Commits the added items, or a heartbeat. If that fails, sets ``problem``."""
+        """Commits the added items, or a heartbeat. Sets ``problem`` on failure."""
         if self._ended is not None:
             self._refuse_all(self._ended)
             return
@@ -196,7 +197,7 @@ class PostgresCommitter(GroupCommitter):
         elif not self.group:
             self.group.append(CommitItem(None))  # a heartbeat, which may be uncertain like any other group
         while self.group:
-            # Settling what a node leaves needs what is stored, so it is a separate transaction.
+            # Declaring a node dead reads stored data, so it is a separate transaction.
             alone = not _is_ordinary(self.group[0])
             count = 1 if alone else len(list(itertools.takewhile(_is_ordinary, self.group)))
             self._sent, self.group = self.group[:count], self.group[count:]
@@ -252,7 +253,7 @@ class PostgresCommitter(GroupCommitter):
         if item.row is not None:
             self.unwritable_rows += 1
             item.row = None
-            if item.entry is not None:  # its end matters more than its audit row
+            if item.entry is not None:  # the end of a call matters more than its audit row
                 self.group.insert(0, item)
                 return
         item.fail("the entry cannot be stored")
@@ -285,7 +286,7 @@ class PostgresCommitter(GroupCommitter):
         )
 
     def _resolve_earlier(self, connection: Connection, items: Sequence[CommitItem]) -> None:
-        """The group was committed before its connection was lost: asks what it has written."""
+        """Finds what a group has written that was committed before its connection was lost."""
         decided, number = keys_of_decided(items), self._commits.next_number
         written = pg_journal_sql.written(connection, list(decided), self.epoch, number)
         self._commits.skip(connection)
@@ -305,7 +306,7 @@ class PostgresCommitter(GroupCommitter):
     # --- the death of a node -----------------------------------------------------------------------------------------
 
     def _start(self, connection: Connection, predecessors: Sequence[str]) -> None:
-        """The first commit: settles what ended nodes of the same name left, and takes over an audit chain."""
+        """The first commit: settles ended nodes with the same name, and takes over an audit chain."""
 
         dead: list[str] = []
 
@@ -319,7 +320,7 @@ class PostgresCommitter(GroupCommitter):
         self._commits.begin(connection, prepare, work)
 
     def _declare_dead(self, connection: Connection, item: CommitItem) -> None:
-        """Declares a node dead, this one if it leaves, and settles what it leaves, in one transaction."""
+        """Declares a node dead (or this one, if it leaves) and settles it, in one transaction."""
         leaves = isinstance(item.entry, NodeLeft)
         epoch = item.entry.epoch if isinstance(item.entry, NodeDeclaredDead) else self.epoch
 
@@ -381,7 +382,7 @@ class PostgresCommitter(GroupCommitter):
     # --- failures ----------------------------------------------------------------------------------------------------
 
     def _end(self, reason: str) -> None:
-        """This node must end: nothing of it may be reported to its clients."""
+        """Ends this node. Its entries may no longer be reported to clients."""
         self._ended = self.problem = reason
         self.lease.fence(reason)
         _log.error("this node is fenced: the process ends", reason=reason)

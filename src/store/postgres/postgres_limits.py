@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 class PostgresLimits:
-    """Runs the statements of limits. ``check_lease`` makes the writer commit, which shows whether this node was
+    """Runs the statements of limits. ``check_lease`` makes the writer commit, to find out whether this node was
     declared dead.
     """
 

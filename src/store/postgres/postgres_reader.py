@@ -1,7 +1,7 @@
-"""Reads of a PostgreSQL database: a few threads, each with its own connection, concurrent with the writer.
+"""Reads a PostgreSQL database on a few threads, each with its own connection, concurrently with the writer.
 
-A query that a lost connection interrupted is repeated once. Changes of the holder of a session, and of the node that
-runs a call, are also made here, in a transaction that a dead node cannot commit.
+If the connection is lost during a query, the query is repeated once. This module also changes the holder of a session
+and the node that runs a call, in a transaction that a dead node cannot commit.
 """
 
 import asyncio
@@ -101,7 +101,7 @@ class PostgresReader:
                 node = pg_node_sql.find_node(connection, holder)
                 if node is not None and node.state != "dead":
                     return node
-                # Its holder has released it or died since then.
+                # The holder has released the session or died since then.
 
         found = await self.run(claim)
         if isinstance(found, NodeRow):
@@ -124,7 +124,7 @@ class PostgresReader:
                 claimed = pg_conversation_sql.claim(connection, conversation_id, principal, self._epoch)
             stored = pg_conversation_sql.load(connection, conversation_id, principal)
             if stored is not None and not claimed:
-                # If it has been released meanwhile, the next attempt gets it.
+                # If the conversation has been released meanwhile, the next attempt gets it.
                 raise ConversationHeldError(pg_conversation_sql.holder(connection, conversation_id) or "")
             return stored
 
@@ -140,7 +140,7 @@ class PostgresReader:
         """
         await asyncio.wrap_future(self._flush())
 
-        # If the connection is lost, the repeated work finds by the token what the first attempt did.
+        # If the connection is lost, the second attempt finds the calls of the first one by the token.
         token = -1 - secrets.randbits(62)
 
         def adopt(connection: Connection) -> list[StoredDetachedCall]:

@@ -1,8 +1,8 @@
 """Retained results of all nodes in PostgreSQL, in chunks. Times are those of the database.
 
-With a bucket, a result of more than one chunk is an object there, whose name is in the result's row. An object is
-listed in ``result_object`` before it is written, and again once its result is deleted. Objects that stay listed are
-deleted later.
+With a bucket, a result of more than one chunk is an object in the bucket, and the result's row has the object's name.
+An object is listed in ``result_object`` before it is written, and again once its result is deleted. Objects that stay
+listed are deleted later.
 """
 
 import contextlib
@@ -29,7 +29,7 @@ Connection = psycopg.Connection[tuple[Any, ...]]
 
 _NAME_BYTES: Final = 16
 CHUNK_BYTES: Final = 1024**2
-"""The size of a chunk, which one statement sends."""
+"""The size of a chunk; one statement sends one chunk."""
 _LOCK: Final = 0x746F6F6C66
 """The key of the advisory lock under which space is freed. Without it, two nodes would delete twice as much as needed.
 """
@@ -87,7 +87,7 @@ class FoundResult(NamedTuple):
 
 
 class PostgresResults:
-    """``ResultStorage`` on PostgreSQL, with a separate connection, which it opens when it is needed.
+    """``ResultStorage`` on PostgreSQL, with a separate connection, opened on first use.
 
     ``connect`` raises StoreError if the database cannot be reached.
     """

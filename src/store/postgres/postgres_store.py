@@ -15,7 +15,7 @@ from .postgres_reader import PostgresReader
 from .postgres_threads import PostgresThreads
 
 LIMITS_THREADS: Final = 2
-"""Statements of limits wait for other nodes' for milliseconds; they must not wait for searches."""
+"""Separate threads for limits: their statements take milliseconds, and must not wait for searches."""
 
 
 def open_postgres_store(
@@ -36,11 +36,11 @@ def open_postgres_store(
     """Opens the store as the node ``epoch``; the ids of its calls begin with the epoch. ``node_name`` is unique in the
     service.
 
-    If a node with this name has ended without leaving, its calls and sessions are settled first. Its end is found
-    within half of its lease, or at once with ``listens``, which returns whether something accepts connections at an
-    announced address.
+    If a node with this name has ended without leaving, its calls and sessions are settled first. Its end is detected
+    within half of its lease, or at once with ``listens``, which returns whether an announced address accepts
+    connections.
 
-    ``content`` reduces the arguments of calls to what the audit rows show. ``key`` (``KEY_BYTES`` long) signs the audit
+    ``content`` reduces the arguments of calls for the audit rows. ``key`` (``KEY_BYTES`` long) signs the audit
     chains of all nodes of the service. ``path`` is the state directory. If this process must end, ``on_fenced`` is
     called once with the reason, on the writer's thread.
 

@@ -105,6 +105,7 @@ class PostgresThreads:
 
 
 def _interrupt(connection: Connection) -> None:
-    """Ends another thread's wait for the server. Closing the connection would free memory that this thread uses."""
+    """Ends another thread's wait for the server. Closing its connection would free memory that the thread still
+    uses."""
     with contextlib.suppress(OSError, psycopg.Error), socket.socket(fileno=os.dup(connection.fileno())) as own:
         own.shutdown(socket.SHUT_RDWR)

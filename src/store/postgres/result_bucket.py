@@ -1,5 +1,5 @@
-"""Objects of retained results in a bucket: S3 and what is compatible with it, such as Supabase Storage, or another
-service that ``obstore`` knows. Imported only if a bucket is configured, because it needs an extra.
+"""Objects of retained results in a bucket: S3, a compatible service such as Supabase Storage, or another service that
+``obstore`` supports. Imported only if a bucket is configured, because it needs an extra.
 """
 
 import os
@@ -21,20 +21,20 @@ _REASON_CHARS: Final = 200
 _TIMEOUT: Final = "30s"
 """The timeout of one request; an upload has several."""
 _RETRIES: Final = {"max_retries": 5, "retry_timeout": timedelta(seconds=20)}
-"""The retries of one request take some three seconds if the server refuses connections; a call waits for them."""
+"""The retries of one request. If the server refuses connections, they take some three seconds, and a call waits."""
 _ENDPOINTS: Final = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
 _ALLOW_HTTP: Final = "AWS_ALLOW_HTTP"
 _CODE: Final = re.compile(r"<Code>(\w{1,60})</Code>")
 _INSTANCE_KEYS: Final = "http://169.254."
-"""Where programs on a cloud's machines get keys; asked if there are no others."""
+"""The address at which programs on a cloud's machines get keys, if no other keys are set."""
 
 
 class ResultBucket:
     """The objects below one prefix of a bucket. Methods block, and raise StoreError if the bucket cannot be used."""
 
     def __init__(self, url: str, env: Mapping[str, str] = os.environ) -> None:
-        """``url`` is such as ``s3://bucket/prefix``. Keys and the endpoint come from the environment variables of the
-        service, such as ``AWS_ACCESS_KEY_ID`` and ``AWS_ENDPOINT_URL``.
+        """``url`` is, for example, ``s3://bucket/prefix``. Keys and the endpoint come from the service's environment
+        variables, such as ``AWS_ACCESS_KEY_ID`` and ``AWS_ENDPOINT_URL``.
         """
         self._name = urlsplit(url).netloc
         if url.startswith("s3:"):
@@ -72,7 +72,7 @@ class ResultBucket:
         return size
 
     def read(self, name: str, offset: int, size: int) -> bytes:
-        """Returns ``size`` bytes of an object that has at least as many."""
+        """Returns ``size`` bytes of an object, which must have at least that many."""
         if size <= 0:
             return b""
         with self._reported():
@@ -123,7 +123,7 @@ def _require_endpoint(env: Mapping[str, str]) -> None:
 
 
 def _client(env: Mapping[str, str]) -> dict[str, Any]:
-    # Options that are given replace those of the variable.
+    # Explicit options override those of the variable.
     return {"timeout": _TIMEOUT, "allow_http": _allows_http(env)}
 
 
@@ -132,7 +132,7 @@ def _allows_http(env: Mapping[str, str]) -> bool:
 
 
 def _reason(error: Exception, bucket: str) -> str:
-    """Says in one line why the bucket cannot be used."""
+    """Returns, in one line, why the bucket cannot be used."""
     text = str(error)
     code = _CODE.search(text)
     shown = f" ({code[1]})" if code else ""

@@ -1,9 +1,9 @@
 """Copies the whole store between a stopped SQLite database and a PostgreSQL database that no node uses.
 
-It copies everything that the store's parts store, and the pins of sources, which are files next to a SQLite database.
-Sums that triggers maintain are computed again. Times of the store's clock are converted so that their age stays the
-same. The first audit chain is copied unchanged. A SQLite database has only one chain, so the rows of the other chains
-are signed again there, after those of the first one.
+It copies all data of the store, and the pins of sources, which are files next to a SQLite database. Sums that triggers
+maintain are computed again. Times of the store's clock are converted so that their age stays the same. The first audit
+chain is copied unchanged. A SQLite database has only one chain, so the rows of the other chains are appended to it and
+signed again.
 """
 
 import contextlib
@@ -57,7 +57,7 @@ def copy_to_postgres(source: Path, address: str, key: bytes, pins: Mapping[str, 
     transaction. ``pins``: the contents of the pin files, by name.
 
     Raises:
-        StoreError: one of them cannot be used, the target is not empty or has nodes that run.
+        StoreError: one of them cannot be used, the target is not empty, or nodes run on it.
     """
     place = shown_address(address)
     with contextlib.closing(open_for_reading(source)) as sqlite, _opened(address) as postgres:
@@ -82,7 +82,7 @@ def copy_to_sqlite(
     address: str, target: Path, key: bytes, write_pins: Callable[[Mapping[str, bytes]], None]
 ) -> CopiedStore:
     """Copies a PostgreSQL database that no node uses into a new SQLite database. ``write_pins`` gets the contents of
-    the pin files, by name; the database is not made if it raises.
+    the pin files, by name; if it raises, the database is not created.
 
     Raises:
         StoreError: one of them cannot be used, the target exists, or nodes run.
@@ -137,7 +137,7 @@ def _now(connection: Connection) -> float:
 
 
 def _require_unused(connection: Connection, place: str) -> None:
-    """Keeps nodes from starting until the transaction ends."""
+    """Prevents nodes from starting until the transaction ends."""
     connection.execute("LOCK TABLE node IN ACCESS EXCLUSIVE MODE")
     names = connection.execute(
         "SELECT name FROM node WHERE state <> 'dead' AND until > clock_timestamp() ORDER BY name"
@@ -211,7 +211,7 @@ def _continue_numbers(connection: Connection, table: str) -> None:
 
 
 def _add_head(sqlite: sqlite3.Connection, postgres: Connection, key: bytes) -> None:
-    """Adds the chain with its head, and a dead node as the node of the calls that had not ended."""
+    """Adds the chain with its head, and a dead node to which the unfinished calls belong."""
     head = chain_checkpoints.head(sqlite)
     if head is not None:
         postgres.execute(
