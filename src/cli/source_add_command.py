@@ -14,6 +14,7 @@ import click
 import msgspec
 
 from ..audit import is_secret_name, redact_text
+from .command_settings import settings_with
 from .daemon_connection import CommandFailedError
 from .editors import source_name
 from .file_changes import difference
@@ -56,9 +57,10 @@ _GENERIC_LABELS: Final = frozenset({"api", "www", "mcp", "docs", "developer", "d
 @click.option(
     "--allow-private",
     is_flag=True,
-    help="Allow private addresses for the host of URL, or for the servers in FILE.",
+    help="Allow private addresses for the host of URL or of the registry, or for the servers in FILE.",
 )
 @registry_option
+@click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation of a server of a registry.")
 @click.option("--no-check", is_flag=True, help="Add the source without trying it.")
 @click.option("--config", metavar="PATH", help="The settings file to change.  [default: the running daemon's]")
 def add(
@@ -70,6 +72,7 @@ def add(
     variables: tuple[str, ...],
     allow_private: bool,
     registry: str | None,
+    yes: bool,
     no_check: bool,
     config: str | None,
 ) -> None:
@@ -91,20 +94,21 @@ def add(
         raise click.UsageError(f"there is a source {name!r} already in {file.path}; choose another --name")
     auth = _auth(bearer_env, bearer_file)
     if target[0].startswith(PREFIX):
-        tables = registered_tables(target[0], registry, auth, allow_private=allow_private)
+        _refuse_options(plain=not (variables or kind) and len(target) == 1)
+        tables = registered_tables(target[0], registry, auth, allow_private=allow_private, yes=yes)
     else:
         tables = list(_tables(target, kind, auth, dict(map(_variable, variables)), allow_private=allow_private))
     chosen = name or source_name(_default_name(target), taken)
     addition = _Addition(file, chosen)
     if no_check:
-        if allow_private and "allow_private" not in tables[0]:
+        if allow_private and tables[0]["type"] == "openapi" and "allow_private" not in tables[0]:
             raise click.UsageError("--allow-private with a FILE needs the check, which finds its servers")
         addition.write(tables[0], "It was not tried.")
         return
     problems = []
     for table in tables:
         report = addition.check(table)
-        if allow_private and "allow_private" not in table:
+        if allow_private and table["type"] == "openapi" and "allow_private" not in table:
             table["allow_private"] = [server.host for server in report.refused_servers if server.may_be_allowed]
             report = addition.check(table)
         if report.problem is None:
@@ -115,10 +119,27 @@ def add(
                 say(f"warning: {refused_server(chosen, msgspec.to_builtins(server))}", err=True)
             return
         problems.append(f"as {table['type']}: {report.problem}")
-    hint = "--allow-private allows it; " if any("allow_private" in problem for problem in problems) else ""
+    hint = _private_hint(target, problems)
     raise CommandFailedError(
         f"{chosen} cannot be used, so nothing was added; {'; '.join(problems)}. {hint}--no-check adds it anyway"
     )
+
+
+def _refuse_options(*, plain: bool) -> None:
+    """
+    Raises:
+        click.UsageError: a server of a registry has options of other targets.
+    """
+    if not plain:
+        raise click.UsageError("a server of a registry takes no arguments, no --env and no --type")
+
+
+def _private_hint(target: Sequence[str], problems: Sequence[str]) -> str:
+    """What allows a private address, if that is a problem."""
+    if not any("allow_private" in problem for problem in problems):
+        return ""
+    how = " with its URL instead of its name" if target[0].startswith(PREFIX) else ""
+    return f"--allow-private{how} allows it; "
 
 
 class _Addition:
@@ -133,7 +154,9 @@ class _Addition:
         from ..sources import check_source
 
         settings = self._file.check(self._text(table))
-        pins = pins_for_check(settings, self._file.state_dir())
+        # The daemon may have the setting ``store`` from a variable.
+        daemon = settings_with({"config": None if self._file.before is None else str(self._file.path)})
+        pins = pins_for_check(daemon, self._file.state_dir())
         self._file.make_directory()  # where a program is started
         return asyncio.run(check_source(self._name, settings.sources[self._name], pins=pins))
 
@@ -200,7 +223,7 @@ def _tables(
     allow_private: bool,
 ) -> Iterator[dict[str, Any]]:
     """The tables to try, in this order, until one can be used."""
-    (first, *rest) = target if len(target) > 1 else shlex.split(target[0]) or target
+    (first, *rest) = _words(target) or target
     extra: dict[str, Any] = {"auth": dict(auth)} if auth else {}
     if re.match(r"https?://", first, re.IGNORECASE):
         if rest or variables:
@@ -224,6 +247,14 @@ def _tables(
         )
 
 
+def _words(target: Sequence[str]) -> list[str]:
+    """The words of a command, which may be one text."""
+    try:
+        return list(target) if len(target) > 1 else shlex.split(target[0])
+    except ValueError as error:
+        raise click.UsageError(f"the command {target[0]!r} cannot be split into words: {error}") from None
+
+
 def _absolute_file(word: str) -> str:
     """The word; an absolute path if it is the relative path of an existing file, since the program runs elsewhere."""
     path = Path(word)
@@ -242,7 +273,7 @@ def _kinds(url: str) -> tuple[Kind, ...]:
 
 def _default_name(target: Sequence[str]) -> str:
     """A name from the host, the file, or the last word of the command that is neither an option nor a directory."""
-    words = list(target) if len(target) > 1 else shlex.split(target[0])
+    words = _words(target)
     if re.match(r"https?://", words[0], re.IGNORECASE):
         labels = [label for label in (urlsplit(words[0]).hostname or "").split(".") if label not in _GENERIC_LABELS]
         return labels[0] if labels and not labels[0].isdigit() else "local"

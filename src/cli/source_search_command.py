@@ -1,6 +1,7 @@
 """``toold sources search``: searches an MCP registry; and how ``add`` takes a server of one."""
 
 import asyncio
+import shlex
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
@@ -53,9 +54,10 @@ def ways(server: "RegisteredServer") -> str:
 
 
 def registered_tables(
-    target: str, registry: str | None, auth: Mapping[str, str], *, allow_private: bool
+    target: str, registry: str | None, auth: Mapping[str, str], *, allow_private: bool, yes: bool
 ) -> list[dict[str, Any]]:
-    """The tables of a server of a registry, to be tried in this order; addresses get the ``auth``.
+    """The tables of a server of a registry, to be tried in this order; addresses get the ``auth``. They are shown, and
+    without ``yes`` the operator has to confirm them.
 
     Raises:
         CommandFailedError: there is no such server, or it cannot be added.
@@ -67,20 +69,39 @@ def registered_tables(
     if server is None:
         raise CommandFailedError(f"the registry has no server {name!r}; `toold sources search` shows names")
     found = tables_of(server)
-    tables = [
-        _remote(way.table, auth, allow_private=allow_private) if "url" in way.table else dict(way.table)
-        for way in found
-        if way.table is not None
-    ]
+    private = urlsplit(_base(registry)).hostname if allow_private else None
+    tables = [remote_table(way.table, auth, private) for way in found if way.table is not None]
     if not tables:
         reasons = "; ".join(f"{way.way}: {way.problem}" for way in found) or "it has no package and no address"
         raise CommandFailedError(f"{name} cannot be added: {reasons}")
+    say(f"The registry describes {one_line(name, 200)} as follows:")
+    for table in tables:
+        say(f"  {_shown(table)}")
+    if not yes:
+        click.confirm("Anyone can publish in a registry. Try it, and add it?", abort=True)
     return tables
 
 
-def _remote(table: Mapping[str, Any], auth: Mapping[str, str], *, allow_private: bool) -> dict[str, Any]:
+def _shown(table: Mapping[str, Any]) -> str:
+    """What a source of this table contacts or runs, and with which values, on one line."""
+    words = [table["image"]] if "image" in table else []
+    what = table["url"] if "url" in table else shlex.join([*words, *table.get("command", ())])
+    auth, env = table.get("auth", {}), table.get("env", {})
+    values = [f"the token in {auth.get('env') or auth.get('file')}"] if auth else []
+    values += [f"your {name}" if isinstance(value, Mapping) else f"{name}={value}" for name, value in env.items()]
+    kind = "address" if "url" in table else "image" if "image" in table else "command"
+    text = f"{kind} {what}" + (f", with {', '.join(values)}" if values else "")
+    return one_line(text, len(text) + 1)
+
+
+def remote_table(table: Mapping[str, Any], auth: Mapping[str, str], private: str | None) -> dict[str, Any]:
+    """The table, with the token if it has an address. Only the host that the operator named may be ``private``: another
+    one is chosen by the publisher of the server.
+    """
+    if "url" not in table:
+        return dict(table)
     more: dict[str, Any] = {"auth": dict(auth)} if auth else {}
-    return {**table, **more} | ({"allow_private": [urlsplit(table["url"]).hostname]} if allow_private else {})
+    return {**table, **more} | ({"allow_private": [private]} if urlsplit(table["url"]).hostname == private else {})
 
 
 async def _search(words: str, registry: str | None, *, allow_private: bool) -> "list[RegisteredServer]":
@@ -108,6 +129,10 @@ async def _find(name: str, registry: str | None, *, allow_private: bool) -> "Reg
 
 
 def _base(registry: str | None) -> str:
-    if registry is None or not registry.startswith(("https://", "http://")):
+    try:
+        valid = registry is not None and urlsplit(registry).scheme in {"https", "http"} and urlsplit(registry).hostname
+    except ValueError:
+        valid = False
+    if registry is None or not valid:
         raise click.UsageError("give the base URL of an MCP registry: --registry URL, or TOOLD_MCP_REGISTRY")
     return registry

@@ -55,13 +55,22 @@ class JsonServer:
     """One server. ``base`` is the URL below which the paths are, without ``/`` at its end."""
 
     def __init__(
-        self, base: str, *, table: str, key: SecretTable | None, timeout_s: float, allow_private: bool | tuple[str, ...]
+        self,
+        base: str,
+        *,
+        table: str,
+        key: SecretTable | None,
+        timeout_s: float,
+        allow_private: bool | tuple[str, ...],
+        allowed_by: str | None = None,
     ) -> None:
-        """``table`` is the table of the settings, such as ``[registry]``."""
+        """``table`` is the table of the settings, such as ``[registry]``. ``allowed_by`` is what errors name as the
+        setting that allows private addresses; by default, ``allow_private`` of the table.
+        """
         self._base = base
         self._key = key
         self._timeout_s = timeout_s
-        self._network = CheckedNetwork(AddressPolicy(allow_private, setting=f"{table} allow_private"))
+        self._network = CheckedNetwork(AddressPolicy(allow_private, setting=allowed_by or f"{table} allow_private"))
         self._free = asyncio.Semaphore(MAX_REQUESTS_PER_SERVER)
 
     async def ask(self, question: Callable[[], Awaitable[_Answer]]) -> _Answer:

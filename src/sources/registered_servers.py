@@ -13,6 +13,7 @@ import msgspec
 
 from ..protocol.terminal_text import one_line
 from .json_server import JsonServer, UnusableAnswerError
+from .source_settings_reader import SourceSettingsError, read_sources
 
 PAGE_SERVERS: Final = 30
 """The most servers that one search shows."""
@@ -26,6 +27,21 @@ _NAMES: Final = {
 _VERSION: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+_-]{0,100}")
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _URL: Final = re.compile(r"https?://[^\s{}]+")
+_PUBLIC: Final = {
+    "npm": ("", "https://registry.npmjs.org"),
+    "pypi": ("", "https://pypi.org", "https://pypi.org/simple"),
+    "oci": ("", "https://docker.io"),
+}
+"""The registries of packages that ``npx``, ``uvx`` and docker use by default. A package of another one is refused,
+because anyone may own its name here."""
+_CONFIRMING: Final = ("-y", "--yes")
+"""The options of ``npx`` that are always given."""
+_OF_RUNNERS: Final = re.compile(
+    r"(?:DYLD|LD|NPM_CONFIG|PIP|TOOLD|UV)_.*"
+    r"|BASH_ENV|ENV|HOME|NODE_OPTIONS|NODE_PATH|PATH|PYTHON(?:EXECUTABLE|HOME|PATH|STARTUP|USERBASE)|SHELL",
+    re.IGNORECASE,
+)
+"""Variables that decide which program is run, and those of the daemon."""
 
 
 class _Input(msgspec.Struct):
@@ -53,6 +69,7 @@ class _Transport(msgspec.Struct):
 class _Package(msgspec.Struct):
     kind: str = msgspec.field(name="registryType", default="")
     identifier: str = ""
+    base: str = msgspec.field(name="registryBaseUrl", default="")
     version: str = ""
     transport: _Transport = msgspec.field(default_factory=_Transport)
     runtime_arguments: list[_Input] = msgspec.field(name="runtimeArguments", default_factory=list)
@@ -92,7 +109,12 @@ class McpRegistry:
 
     def __init__(self, base: str, *, allow_private: bool = False) -> None:
         self._server = JsonServer(
-            base.rstrip("/"), table="--registry", key=None, timeout_s=TIMEOUT_S, allow_private=allow_private
+            base.rstrip("/"),
+            table="--registry",
+            key=None,
+            timeout_s=TIMEOUT_S,
+            allow_private=allow_private,
+            allowed_by="--allow-private",
         )
 
     async def search(self, words: str) -> list[RegisteredServer]:
@@ -137,7 +159,16 @@ class McpRegistry:
 
 def tables_of(server: RegisteredServer) -> list[ServerTable]:
     """The ways to use a server, in its own order: remote addresses first, then packages."""
-    return [*map(_remote, server.remotes), *map(_packaged, server.packages)]
+    return [*map(_checked, map(_remote, server.remotes)), *map(_checked, map(_packaged, server.packages))]
+
+
+def _checked(way: ServerTable) -> ServerTable:
+    """The way, without its table if that is not a valid source."""
+    try:
+        read_sources({} if way.table is None else {"server": way.table})
+    except SourceSettingsError as error:
+        return ServerTable(way.way, None, one_line(str(error).removeprefix("[sources.server] "), 200))
+    return way
 
 
 def _remote(remote: _Transport) -> ServerTable:
@@ -178,8 +209,11 @@ def _command(package: _Package) -> Iterator[str]:
         raise ValueError(f"packages of {one_line(kind, 20) or 'no kind'} with this transport are not supported")
     if _NAMES[kind].fullmatch(name) is None or (version and _VERSION.fullmatch(version) is None):
         raise ValueError("the name or the version of its package is invalid")
-    if package.runtime_arguments and kind == "oci":
-        raise ValueError("its container needs options of docker")
+    if package.base.rstrip("/") not in _PUBLIC[kind]:
+        raise ValueError(f"its package is in another registry ({one_line(package.base, 80)})")
+    if any(kind != "npm" or argument.value not in _CONFIRMING for argument in package.runtime_arguments):
+        runner = {"npm": "npx", "pypi": "uvx", "oci": "docker"}[kind]
+        raise ValueError(f"it needs options of {runner}; add its command yourself")
     if kind == "npm":
         yield from ("npx", "-y", f"{name}@{version}" if version else name)
     elif kind == "pypi":
@@ -209,6 +243,9 @@ def _environment(package: _Package) -> Iterator[tuple[str, object]]:
     for variable in package.variables:
         if _VARIABLE.fullmatch(variable.name) is None:
             raise ValueError("the name of a variable is invalid")
+        if _OF_RUNNERS.fullmatch(variable.name):
+            name = variable.name[:60]
+            raise ValueError(f"its variable {name} decides which program is run; add its command yourself")
         if variable.fixed is not None:
             yield variable.name, variable.fixed
         elif variable.is_required or variable.is_secret:

@@ -76,6 +76,17 @@ def _environment(value: object) -> dict[str, str | SecretLocation]:
     return variables
 
 
+_OF_CONTAINER_PROGRAMS: Final = re.compile(
+    r"(?:BUILDAH|CONTAINERS?|DOCKER|DYLD|LD|PODMAN|REGISTRY|SSL_CERT|STORAGE|XDG)_.*"
+    r"|DBUS_SESSION_BUS_ADDRESS|GODEBUG|HOME|PATH|TMPDIR"
+)
+
+
+def belongs_to_container_program(variable: str) -> bool:
+    """Whether docker or podman read this variable themselves: it would decide what they run, and with which rights."""
+    return _OF_CONTAINER_PROGRAMS.fullmatch(variable) is not None
+
+
 Environment = Annotated[Mapping[str, SkipValidation[str | SecretLocation]], BeforeValidator(_environment)]
 """Variables by name: text, or the location of a secret."""
 HttpUrl = Annotated[str, AfterValidator(_http_url)]

@@ -26,7 +26,15 @@ from .cached_tools import CacheTimes
 from .oauth.oauth_settings import McpAuth, OAuthAuth, auth_secrets, secret_auth
 from .operation_filter import OperationFilters
 from .source_auth import ApiKeyAuth, Auth
-from .source_setting_types import DocumentLocation, Environment, Globs, Hosts, HttpUrl, Renames
+from .source_setting_types import (
+    DocumentLocation,
+    Environment,
+    Globs,
+    Hosts,
+    HttpUrl,
+    Renames,
+    belongs_to_container_program,
+)
 from .tool_naming import Prefix, ToolNaming
 
 MAX_ANSWER_BYTES: Final = 8 * 1024 * 1024
@@ -187,6 +195,10 @@ class McpSettings(CachedSettings):
             raise PydanticCustomError("mcp_transport", "must have exactly one of command, url and image")
         if self.image is None and "container" in self.model_fields_set:
             raise PydanticCustomError("mcp_transport", "container requires image")
+        taken = next(filter(belongs_to_container_program, self.env), None) if self.image is not None else None
+        if taken is not None:
+            what = "env.{name} is read by docker or podman itself, so it cannot be set with image; set it in the image"
+            raise PydanticCustomError("mcp_transport", what, {"name": taken})
         if self.url is None and self.transport == "sse":
             raise PydanticCustomError("mcp_transport", 'transport = "sse" requires url')
         if self.url is None and self.auth is not None and self.auth.of_caller:

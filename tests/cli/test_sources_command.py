@@ -241,6 +241,17 @@ def test_a_command_is_started_once_to_list_its_tools(run: Any, empty: Path) -> N
     }
 
 
+def test_adding_compares_with_the_pins_of_the_daemon_s_database(
+    run: Any, directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The setting ``store`` may come from a variable, as for the daemon."""
+    monkeypatch.setenv("TOOLD_STORE", "postgresql://127.0.0.1:1/none")
+    monkeypatch.setenv("TOOLD_CLUSTER_SECRET", "s" * 32)
+    added = run("sources", "add", "--name", "other", "crm.json")
+    assert (added.exit_code, "the pins of the sources cannot be read" in added.output) == (1, True), added.output
+    assert "other" not in (directory / "toold.toml").read_text()
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -248,6 +259,7 @@ def test_a_command_is_started_once_to_list_its_tools(run: Any, empty: Path) -> N
         (["--bearer-env", "T", "sh"], "a command takes its secrets in --env"),
         (["no-such-program-at-all", "x"], "is neither a URL, nor a .json or .yaml file, nor a program"),
         (["https://x.example/mcp", "more"], "a URL takes no arguments"),
+        (["sh 'unfinished"], "cannot be split into words: No closing quotation"),
         (["--name", "crm", "crm.json"], "there is a source 'crm' already"),
     ],
 )

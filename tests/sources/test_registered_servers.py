@@ -1,6 +1,7 @@
 """Servers of an MCP registry: a stand-in for its API, and tables of sources."""
 
 import json
+import re
 import socketserver
 import threading
 from collections.abc import Iterator
@@ -22,6 +23,8 @@ SERVER = {
             "identifier": "@example/files",
             "version": "1.2.0",
             "transport": {"type": "stdio"},
+            "registryBaseUrl": "https://registry.npmjs.org",
+            "runtimeArguments": [{"type": "positional", "value": "-y"}],
             "packageArguments": [
                 {"type": "named", "name": "--mode", "value": "fast"},
                 {"type": "positional", "value": "/d"},
@@ -77,6 +80,27 @@ def test_the_ways_to_use_a_server() -> None:
             "needs a value for dir",
         ),
         (package(registryType="npm", identifier="x", environmentVariables=[{"name": "A=B"}]), "name of a variable"),
+        (
+            package(
+                registryType="npm", identifier="x", environmentVariables=[{"name": "NODE_OPTIONS", "value": "-r /x"}]
+            ),
+            "NODE_OPTIONS decides which program is run",
+        ),
+        (
+            package(registryType="oci", identifier="x", environmentVariables=[{"name": "DOCKER_HOST", "value": "a"}]),
+            "env.DOCKER_HOST is read by docker or podman",
+        ),
+        (
+            package(registryType="npm", identifier="x", registryBaseUrl="https://npm.evil.example"),
+            r"in another registry \(https://npm.evil.example\)",
+        ),
+        (
+            package(registryType="npm", identifier="x", runtimeArguments=[{"type": "named", "name": "--call"}]),
+            "needs options of npx",
+        ),
+        (package(registryType="pypi", identifier="x", runtimeArguments=[{"value": "-y"}]), "needs options of uvx"),
+        (package(registryType="npm", identifier="x", packageArguments=[{"value": ""}]), "command must not be empty"),
+        ({"name": "a", "remotes": [{"type": "sse", "url": "https://[bad]/"}]}, "url must be a URL"),
         ({"name": "a", "remotes": [{"type": "streamable-http", "url": "https://{host}/mcp"}]}, "has variables"),
         ({"name": "a", "remotes": [{"type": "streamable-http", "url": "file:///etc/passwd"}]}, "has variables"),
         (
@@ -93,7 +117,7 @@ def test_the_ways_to_use_a_server() -> None:
 def test_what_cannot_be_added(server: dict[str, Any], problem: str) -> None:
     """A name cannot be an option of a program, and nothing is guessed."""
     (reason,) = tables(server)
-    assert problem in reason
+    assert re.search(problem, reason)
 
 
 @pytest.fixture
