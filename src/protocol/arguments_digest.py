@@ -58,7 +58,10 @@ def _with_hashed_texts(value: Any, levels: int) -> Any:
     value has the same canonical form.
     """
     if isinstance(value, str):
-        return msgspec.Raw(f"#{blake3(value.encode()).hexdigest()}") if len(value) > LONG_TEXT_CHARS else value
+        if len(value) <= LONG_TEXT_CHARS:
+            return value
+        utf8 = msgspec.Raw(value) if value.isascii() else value.encode()  # `Raw` does not copy an ASCII text
+        return msgspec.Raw(f"#{blake3(utf8).hexdigest()}")
     if levels == 0 or not isinstance(value, dict | list) or len(value) > _MAX_ITEMS:
         return value
     parts = value.items() if isinstance(value, dict) else enumerate(value)

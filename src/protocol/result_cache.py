@@ -7,7 +7,7 @@ from .tool_call import ToolResult
 
 
 class ResultHolder(Protocol):
-    """The record of an ended call. Only the cache sets ``result`` and ``size``."""
+    """The record of an ended call. Only the cache sets ``result`` and ``size``, and only it calls ``drop_kept``."""
 
     since: float
     """The time at which the call ended."""
@@ -15,10 +15,16 @@ class ResultHolder(Protocol):
     """The cached result; None if there is none."""
     size: int
     """The size of the sent result, in bytes."""
+    kept_bytes: int
+    """The size of what the record keeps as long as the result: long arguments."""
+
+    def drop_kept(self) -> None:
+        """Releases it; ``kept_bytes`` is 0 then."""
+        ...
 
 
 class CacheTotal:
-    """The size of the results in all caches that share it."""
+    """The size of what all caches that share it have."""
 
     __slots__ = ("bytes",)
 
@@ -29,8 +35,8 @@ class CacheTotal:
 class ResultCache:
     """One principal's results, oldest first. Expired results are evicted, and the oldest results beyond the size limit.
 
-    ``max_bytes`` bounds the total size of the sent results. ``ttl_s`` is in seconds of the clock of ``now`` and
-    ``since``.
+    ``max_bytes`` bounds the total size of the sent results and of what is kept with them. ``ttl_s`` is in seconds of
+    the clock of ``now`` and ``since``.
     """
 
     __slots__ = ("_bytes", "_holders", "_max_bytes", "_total", "_ttl_s")
@@ -53,14 +59,16 @@ class ResultCache:
         return self._bytes
 
     def put(self, holder: ResultHolder, result: ToolResult, size: int) -> None:
-        """Caches the result of a call, unless it exceeds the whole cache. The call must not have a cached result."""
-        if size > self._max_bytes:
+        """Caches the result of a call, unless it exceeds the whole cache; then what the call keeps is dropped. The call
+        must not have a cached result.
+        """
+        if size + holder.kept_bytes > self._max_bytes:
+            holder.drop_kept()
             return
         holder.result, holder.size = result, size
         holders = self._holders
         holders[holder] = None
-        self._bytes += size
-        self._total.bytes += size
+        self._count(size + holder.kept_bytes)
         while self._bytes > self._max_bytes or holder.since - next(iter(holders)).since > self._ttl_s:
             self._remove(holders.popitem(last=False)[0])
 
@@ -75,6 +83,10 @@ class ResultCache:
             self._remove(holder)
 
     def _remove(self, holder: ResultHolder) -> None:
-        self._bytes -= holder.size
-        self._total.bytes -= holder.size
+        self._count(-holder.size - holder.kept_bytes)
         holder.result, holder.size = None, 0
+        holder.drop_kept()
+
+    def _count(self, size: int) -> None:
+        self._bytes += size
+        self._total.bytes += size

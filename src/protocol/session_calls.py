@@ -15,13 +15,16 @@ from typing import Any, Final
 import msgspec
 
 from .arguments_digest import arguments_digest, is_digest_of, same_arguments
+from .json_pieces import LONG_BYTES
 from .result_cache import ResultCache
 from .tool_call import CallStatus, ToolCall, ToolResult
 
 REMEMBERED_IDS: Final = 4096
 """The maximum number of done calls that a session keeps in memory. The journal keeps their ids longer."""
 _SMALL_BYTES: Final = 2048
-"""Larger arguments are replaced by a digest once the call is done."""
+"""Once a call is done, larger arguments are replaced by a digest, except those of local calls of more than
+``LONG_BYTES``, which are kept with the result: a digest takes 0.2 ms per MiB, and is rarely needed.
+"""
 
 
 class RequestIdState(Enum):
@@ -65,7 +68,7 @@ class _Call(msgspec.Struct, eq=False, gc=False):
 
     name: str
     arguments: dict[str, Any] | bytes
-    """The arguments as received; their digest if they are long, or if the call is done and they are not small."""
+    """The arguments as received, or their digest."""
     echo_id: bool
     since: float = 0.0
     """When the call ended; 0 while it runs."""
@@ -75,6 +78,11 @@ class _Call(msgspec.Struct, eq=False, gc=False):
     """Whether the tool had started."""
     result: ToolResult | None = None
     size: int = 0
+    kept_bytes: int = 0
+
+    def drop_kept(self) -> None:
+        if self.kept_bytes:  # else they are needed: a journalled call is compared with its repeats for longer
+            self.arguments, self.kept_bytes = b"", 0
 
     def same_as(self, name: str, arguments: dict[str, Any], digest: bytes | None) -> bool:
         if self.name != name:
@@ -165,7 +173,10 @@ class SessionCalls:
         if not self._repeatable:
             call.arguments = b""
         elif frame_bytes > _SMALL_BYTES and not isinstance(call.arguments, bytes):
-            call.arguments = arguments_digest(call.arguments)
+            if frame_bytes > LONG_BYTES and not journalled:
+                call.kept_bytes = frame_bytes
+            else:
+                call.arguments = arguments_digest(call.arguments)
         self._remember(key, call, result, size)
 
     def finish_in_journal(self, key: str) -> None:

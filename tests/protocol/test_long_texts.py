@@ -7,8 +7,10 @@ import msgspec
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from toold.protocol import long_texts
 from toold.protocol.json_pieces import LONG_BYTES, finite
-from toold.protocol.long_texts import AT_ONCE_BYTES, decode_long_texts, is_quick
+from toold.protocol.long_texts import AT_ONCE_BYTES, decode_long_texts, encode_answer, is_quick
+from toold.protocol.tool_call import ContentBlock, ImageContent, Metadata, TextContent, Timings, ToolResult
 
 LONG = "x" * LONG_BYTES
 
@@ -68,3 +70,30 @@ def test_deep_nesting_is_decoded() -> None:
     """Deeper than one of the parsers accepts."""
     deep = b"[" * 300 + b"]" * 300
     assert decode_long_texts(b'["%b",%b]' % (LONG.encode(), deep)) == [LONG, json.loads(deep)]
+
+
+@given(
+    st.lists(st.sampled_from(["short", LONG + "x", LONG + "\n", "\x01" + LONG, LONG + '"', "\\" + LONG, LONG + "ü"])),
+    st.integers(0, 40_000),
+)
+def test_an_answer_is_encoded_as_by_msgspec(texts: list[str], more: int) -> None:
+    """Byte for byte, whatever its texts and the rest of it are."""
+    image: ContentBlock = ImageContent("aGVsbG8=", "image/png")
+    result = ToolResult(Metadata(1.0, Timings()), (*map(TextContent, texts), image), structured={"rest": "r" * more})
+    assert encode_answer(result, msgspec.json.encode) == msgspec.json.encode(result)
+
+
+def test_a_long_text_without_escapes_is_only_put_in_quotes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Escaping it would take longer; one with a control character is escaped."""
+    escaped: list[str] = []
+    monkeypatch.setattr(long_texts, "encode_text", lambda text: escaped.append(text) or msgspec.Raw(b"1"))
+    for text in (LONG + "x", LONG + "\x01"):
+        encode_answer(ToolResult(Metadata(1.0, Timings()), (TextContent(text),)), msgspec.json.encode)
+    assert escaped == [LONG + "\x01"]
+
+
+def test_half_a_surrogate_pair_is_an_error() -> None:
+    """As for short texts."""
+    result = ToolResult(Metadata(1.0, Timings()), (TextContent(LONG + "\ud800"),))
+    with pytest.raises(UnicodeEncodeError):
+        encode_answer(result, msgspec.json.encode)

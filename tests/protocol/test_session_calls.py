@@ -47,15 +47,32 @@ def test_the_same_content_attaches() -> None:
     assert calls.register("a", "chat", ToolCall("a", "chat", {"x": 1, "y": 2}), 0) is RequestIdState.CONFLICT
 
 
-def test_large_arguments_are_replaced_by_a_digest() -> None:
+@pytest.mark.parametrize(("chars", "journalled"), [(4_000, False), (100_000, True)])
+def test_large_arguments_are_replaced_by_a_digest(chars: int, journalled: bool) -> None:
     """A done call does not retain megabytes, and still recognizes a repeat."""
     calls = book()
-    large = {"text": "x" * 100_000}
+    large = {"text": "x" * chars}
     register(calls, "a", large)
-    answer(calls, "a", frame_bytes=100_050)
+    answer(calls, "a", frame_bytes=chars + 50, journalled=journalled)
     assert "x" * 100 not in repr(calls._done)
     assert register(calls, "a", large) is RequestIdState.DONE
     assert register(calls, "a", {"text": "y"}) is RequestIdState.CONFLICT
+
+
+def test_long_arguments_of_a_local_call_are_kept_with_its_result() -> None:
+    """They count as much as their frame, and no digest is made of them until one is asked for."""
+    calls = book(max_bytes=150_000)
+    long = {"text": "x" * 100_000}
+    register(calls, "a", long)
+    answer(calls, "a", frame_bytes=100_050)
+    assert calls._cache.bytes == 100_060
+    assert calls.arguments_hash("a") == arguments_digest(long)
+    assert register(calls, "a", {**long}) is RequestIdState.DONE
+    assert register(calls, "a", {"text": "y"}) is RequestIdState.CONFLICT
+    register(calls, "b", long)
+    answer(calls, "b", frame_bytes=100_050)
+    assert "x" * 100 not in repr(calls._done["a"])
+    assert register(calls, "a", {"text": "y"}) is RequestIdState.NEW
 
 
 @pytest.mark.parametrize("hashed", [False, True], ids=["at once", "in a thread"])

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from msgspec import UNSET, UnsetType
 
 from ...protocol.frames import CallToolRes, Health, ListTools, Ping, ProgressFrame, StreamChunk, encode
-from ...protocol.long_texts import with_encoded_texts
+from ...protocol.long_texts import encode_answer
 from ...protocol.tool_call import ContentBlock, Progress, RequestId, TextContent, ToolCall, ToolResult
 from ...tools import ResultText, former_error
 from ..dispatch import RunningCall
@@ -36,21 +36,23 @@ def chunk_frame(running: RunningCall, text: str, offset: int) -> StreamChunk:
 
 def answer_frame(request_id: RequestId, echo_id: bool, result: ToolResult, form: ResultText = "prose") -> bytes:
     """The answer. In a session with the form ``json``, an error is also a JSON text, as earlier servers sent it."""
-    outputs: Sequence[ContentBlock] = with_encoded_texts(result.outputs)
+    return encode_answer(result, lambda result: encode(_answer(request_id, echo_id, result, form)))
+
+
+def _answer(request_id: RequestId, echo_id: bool, result: ToolResult, form: ResultText) -> CallToolRes:
+    outputs: Sequence[ContentBlock] = result.outputs
     if result.error is not None and form == "json":
         outputs = (former_error(result.error),)
-    return encode(
-        CallToolRes(
-            request_id,
-            outputs,
-            result.error,
-            result.metadata,
-            structured=result.structured,
-            id=request_id if echo_id else UNSET,
-            ok=result.error is None,
-            result=_former_result(result) if echo_id else UNSET,
-            meta=result.meta,
-        )
+    return CallToolRes(
+        request_id,
+        outputs,
+        result.error,
+        result.metadata,
+        structured=result.structured,
+        id=request_id if echo_id else UNSET,
+        ok=result.error is None,
+        result=_former_result(result) if echo_id else UNSET,
+        meta=result.meta,
     )
 
 

@@ -203,7 +203,7 @@ class PeerConnection(ServerConnection):
         """
         if self.protocol.state is not OPEN:
             return True
-        return not self._waiting_texts and self.transport.write_at_once(text_header(len(payload)) + payload)
+        return not self._waiting_texts and self.transport.write_at_once(text_header(len(payload)), payload)
 
     async def send_in_turn(self, payload: bytes) -> None:
         """Sends a text after those that wait, and waits while the reader is behind, so that the buffer holds at most

@@ -54,11 +54,11 @@ class WebSocketTransport(BatchingTransport):
         self._unparsed = unparsed
         self._set_reading()
 
-    def write_at_once(self, data: bytes) -> bool:
-        """Writes data unless the reader would be behind then. Returns whether so."""
-        if self.get_write_buffer_size() + len(data) > SLOW_READER_BYTES:
+    def write_at_once(self, header: bytes, payload: bytes) -> bool:
+        """Writes a frame unless the reader would be behind then. Returns whether so."""
+        if self.get_write_buffer_size() + len(payload) > SLOW_READER_BYTES:
             return False
-        super().write(data)
+        super().write(header + payload)
         return True
 
     def write(self, data: bytes) -> None:

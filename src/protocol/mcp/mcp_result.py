@@ -9,7 +9,6 @@ from msgspec import UNSET, UnsetType
 from ...version import __version__
 from ..content_text import block_text
 from ..error_codes import ErrorCode, ToolError
-from ..long_texts import with_encoded_texts
 from ..tool_call import AudioContent, ContentBlock, ResourceLink, TextContent, ToolResult
 from .mcp_revision import STATELESS, McpRevision
 from .request_envelope import SERVER_KEY, TASKS_EXTENSION
@@ -74,7 +73,7 @@ def call_result(result: ToolResult, revision: McpRevision) -> CallToolResult:
     if result.metadata.spilled and result.typed is True:
         meta[RETAINED_KEY] = structured
         return CallToolResult(outputs, UNSET, True, kind, meta)
-    return CallToolResult(with_encoded_texts(outputs), structured, False, kind, meta)
+    return CallToolResult(outputs, structured, False, kind, meta)
 
 
 def error_text(error: ToolError) -> str:

@@ -6,10 +6,11 @@ from typing import Any, Final
 
 from ....protocol import json_rpc
 from ....protocol.json_rpc import JsonRpcId, MessageProblem, RpcRequest
+from ....protocol.long_texts import encode_answer
 from ....protocol.mcp.catalog_result import catalog_answer
 from ....protocol.mcp.mcp_call import ProgressCounter, missing_capability
 from ....protocol.mcp.mcp_result import call_result
-from ....protocol.mcp.mcp_revision import REVISIONS
+from ....protocol.mcp.mcp_revision import REVISIONS, McpRevision
 from ....protocol.mcp.request_envelope import RequestEnvelope
 from ....protocol.questions.question_table import OpenQuestion
 from ....protocol.tool_call import AnswerPiece, Progress, ToolResult
@@ -144,7 +145,7 @@ class McpExchange:
         self.problem = missing_capability(result.error, self._revision)
         if self.problem is not None:
             return json_rpc.failure(self._id, self.problem)
-        return json_rpc.answer(self._id, call_result(result, self._revision))
+        return _call_answer(self._id, result, self._revision)
 
     async def _wait_sent(self) -> None:
         self._sent = asyncio.Event()
@@ -181,11 +182,15 @@ def question_event(entry: OpenQuestion) -> bytes:
     return json_rpc.event(json_rpc.request(entry.token, entry.question.method, entry.question.params))
 
 
+def _call_answer(request_id: JsonRpcId, result: ToolResult, revision: McpRevision) -> bytes:
+    return encode_answer(result, lambda result: json_rpc.answer(request_id, call_result(result, revision)))
+
+
 class McpAbsentPort(DisconnectedPort):
     """The port of calls whose client has disconnected or got a task."""
 
     def render(self, _running: RunningCall, result: ToolResult) -> bytes:
-        return json_rpc.answer(0, call_result(result, _NEWEST))
+        return _call_answer(0, result, _NEWEST)
 
 
 _NEWEST: Final = next(iter(REVISIONS.values()))
