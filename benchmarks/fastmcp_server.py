@@ -40,7 +40,7 @@ def main() -> None:
         server.run_http_async(
             show_banner=False,
             log_level="error",
-            uvicorn_config={"http": "h11", "access_log": False},
+            uvicorn_config={"http": "h11", "access_log": False, "timeout_keep_alive": 600},  # on a busy machine
             json_response=True,
             stateless_http=mode == "stateless",
             sockets=[listener],

@@ -45,7 +45,8 @@ def main() -> None:
     loop = "uvloop" if importlib.util.find_spec("uvloop") else "asyncio"
     about = f"MCPServer of mcp {version('mcp')}, {mode}, JSON answers; uvicorn, h11, {loop}"
     print(listener.getsockname()[1], about, flush=True)
-    config = uvicorn.Config(app, http="h11", loop=loop, log_level="error", access_log=False)
+    # Without the longer time, connections of a busy machine are closed between their opening and their calls.
+    config = uvicorn.Config(app, http="h11", loop=loop, log_level="error", access_log=False, timeout_keep_alive=600)
     uvicorn.Server(config).run([listener])
 
 

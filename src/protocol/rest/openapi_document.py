@@ -5,7 +5,7 @@ rewritten to their place in the document.
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -129,15 +129,30 @@ def _summary(description: str) -> str:
 
 
 def _placed(schema: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """The schema as the component ``name``. A schema with an id is a separate document, so its references stay."""
-    whole = dict(schema)
-    return whole if "$id" in whole else _moved(whole, f"#/components/schemas/{name}")
+    """The schema as the component ``name``, in the dialect of OpenAPI 3.1 (JSON Schema 2020-12)."""
+    whole = {keyword: value for keyword, value in schema.items() if keyword not in {"$id", "$schema"}}
+    moved: dict[str, Any] = _moved(whole, _Move(f"#/components/schemas/{name}", schema.get("$id")))
+    return moved
 
 
-def _moved(part: Any, place: str) -> Any:
-    """A schema, or a list of schemas, that moved to ``place``, with its references adjusted."""
+class _Move(NamedTuple):
+    """Where a schema is in the document, and its own id."""
+
+    place: str
+    own_id: Any
+
+    def reference(self, target: Any) -> Any:
+        """A reference within the schema, adjusted; any other value as it is."""
+        if not isinstance(target, str):
+            return target
+        local = target.removeprefix(self.own_id) if isinstance(self.own_id, str) else target
+        return self.place + local[1:] if local in {"", "#"} or local.startswith("#/") else target
+
+
+def _moved(part: Any, move: _Move) -> Any:
+    """A schema, or a list of schemas, after the move."""
     if isinstance(part, list):
-        return [_moved(item, place) for item in part]
+        return [_moved(item, move) for item in part]
     if not isinstance(part, dict):
         return part
     moved: dict[str, Any] = {}
@@ -145,10 +160,52 @@ def _moved(part: Any, place: str) -> Any:
         if keyword in _HOLDING_DATA:
             moved[keyword] = value
         elif keyword in _HOLDING_NAMED and isinstance(value, dict):
-            moved[keyword] = {name: _moved(child, place) for name, child in value.items()}
+            moved[keyword] = {name: _moved(child, move) for name, child in value.items()}
         else:
-            moved[keyword] = _moved(value, place)
-    target = part.get("$ref")
-    if isinstance(target, str) and (target == "#" or target.startswith("#/")):
-        moved["$ref"] = place + target[1:]
+            moved[keyword] = _moved(value, move)
+    if "$ref" in part:
+        moved["$ref"] = move.reference(part["$ref"])
+    discriminator = part.get("discriminator")
+    if isinstance(discriminator, dict) and isinstance(discriminator.get("mapping"), dict):  # as pydantic writes it
+        mapping = {value: move.reference(target) for value, target in discriminator["mapping"].items()}
+        moved["discriminator"] = {**discriminator, "mapping": mapping}
+    _modernize(moved)
     return moved
+
+
+def _modernize(schema: dict[str, Any]) -> None:
+    """Replaces what earlier drafts have and 2020-12 forbids, since one such schema makes the whole document invalid.
+    For some validators, so does a default of another type.
+    """
+    if isinstance(schema.get("items"), list):
+        first, rest = schema["items"], schema.pop("additionalItems", True)
+        schema["items"] = rest
+        if first:
+            schema["prefixItems"] = first
+    for bound, exclusive in (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")):
+        if isinstance(schema.get(exclusive), bool) and schema.pop(exclusive) and bound in schema:
+            schema[exclusive] = schema.pop(bound)
+    if isinstance(schema.get("required"), bool):
+        del schema["required"]
+    kinds = schema.get("type")
+    named = [kinds] if isinstance(kinds, str) else kinds
+    if "default" in schema and isinstance(named, list) and _type_of(schema["default"]).isdisjoint(map(str, named)):
+        del schema["default"]
+
+
+def _type_of(value: Any) -> set[str]:
+    """The JSON types that a value has."""
+    match value:
+        case None:
+            return {"null"}
+        case bool():
+            return {"boolean"}
+        case int():
+            return {"integer", "number"}
+        case float():
+            return {"number", "integer"} if value.is_integer() else {"number"}
+        case str():
+            return {"string"}
+        case list():
+            return {"array"}
+    return {"object"}

@@ -47,3 +47,44 @@ def test_the_body_is_required_if_an_argument_is(required: list[str], optional: b
     document, _ = schema_of({"type": "object", "properties": {"a": {}}, "required": required})
     operation = document["paths"]["/tools/tool"]["post"]
     assert (operation["requestBody"]["required"], operation["summary"]) == (optional, "Does.")
+
+
+def test_a_discriminator_points_into_the_document() -> None:
+    """Pydantic writes its mapping with references; names of schemas stay."""
+    mapping = {"cat": "#/$defs/cat", "dog": "Dog"}
+    pet = {"oneOf": [{"$ref": "#/$defs/cat"}], "discriminator": {"propertyName": "kind", "mapping": mapping}}
+    kinds = {"cat": {"type": "object", "properties": {"discriminator": {"type": "string"}}}}
+    document, schema = schema_of({"type": "object", "$defs": kinds, "properties": {"pet": pet}})
+    validate(document)
+    place = "#/components/schemas/tool.arguments/$defs/cat"
+    assert schema["properties"]["pet"]["discriminator"]["mapping"] == {"cat": place, "dog": "Dog"}
+    assert schema["$defs"] == kinds
+
+
+def test_schemas_of_earlier_drafts_do_not_make_the_document_invalid() -> None:
+    """A server's tuples, boolean bounds, ids and wrong defaults are those of 2020-12 in the document."""
+    document, schema = schema_of(
+        {
+            "$schema": "http://json-schema.org/draft-07/schema#",
+            "$id": "https://shop.example/order",
+            "type": "object",
+            "definitions": {"name": {"type": "string", "default": None}},
+            "properties": {
+                "pair": {"type": "array", "items": [{"type": "string"}, {"type": "number"}], "additionalItems": False},
+                "any": {"type": "array", "items": []},
+                "count": {"type": "integer", "minimum": 0, "exclusiveMinimum": True, "default": 1.0},
+                "name": {"$ref": "https://shop.example/order#/definitions/name"},
+            },
+        }
+    )
+    validate(document)
+    assert schema == {
+        "type": "object",
+        "definitions": {"name": {"type": "string"}},
+        "properties": {
+            "pair": {"type": "array", "prefixItems": [{"type": "string"}, {"type": "number"}], "items": False},
+            "any": {"type": "array", "items": True},
+            "count": {"type": "integer", "exclusiveMinimum": 0, "default": 1.0},
+            "name": {"$ref": "#/components/schemas/tool.arguments/definitions/name"},
+        },
+    }
