@@ -1,4 +1,4 @@
-"""The audit: what its rows contain, what is redacted, how rows are sent to Supabase, and how they are verified."""
+"""The audit: the content of its rows, redaction, sending rows to Supabase, and verification."""
 
 from .audit_content import Policy, content_reducer, redact, redact_message
 from .audit_projection import audit_row_of

@@ -16,7 +16,7 @@ MAX_KEYS: Final = 24
 """The maximum number of fields of one object."""
 
 MAX_INDEX_DIGITS: Final = 4
-"""A longer number in a path is not shown: it may be a name that the caller chose."""
+"""The maximum digits of a number that a path shows: a longer number may be a name that the caller chose."""
 
 _LONGEST_NAME: Final = 32
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")

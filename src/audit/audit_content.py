@@ -43,7 +43,7 @@ def _nothing(_: Json) -> str | None:
 
 def _content_as_json(arguments: Json) -> str | None:
     encoded = _encode(redact(arguments))
-    # Escapes can make the JSON longer than the limit; the shape always fits.
+    # Because of escapes, the JSON can exceed the limit; a shape always fits.
     return encoded.decode() if len(encoded) <= MAX_CONTENT_BYTES else _shape_as_json(arguments)
 
 

@@ -1,4 +1,4 @@
-"""Makes the audit row of a call that has ended. Pure: the caller supplies times and ids."""
+"""Creates the audit row of an ended call. Pure: the caller supplies times and ids."""
 
 from typing import Final
 
@@ -29,7 +29,7 @@ def audit_row_of(
 ) -> CallRow:
     """Returns the row of an ended call; ``started_at`` is the Unix time in seconds at which the call arrived.
 
-    The row has the arguments themselves: the store's writer reduces them as the operator chose.
+    The row has the whole arguments: the store's writer reduces them according to ``audit_content``.
     """
     metadata, error = result.metadata, result.error
     usage, cost = metadata.usage, metadata.cost

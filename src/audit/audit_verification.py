@@ -77,7 +77,8 @@ async def verify_remote(signer: ChainSigner, trail: Callable[[], ChainTrail], re
     for record in records:
         checkpoint = _remote_checkpoint(signer, findings, record)
         if checkpoint and checkpoint.kind == "forgotten":
-            # It is unsigned, so it may only move the start of the verification: all later rows are verified.
+            # This checkpoint is unsigned, so it may only move the start of the verification: all later rows are
+            # verified.
             start = max(start, (checkpoint.last_seq + 1, checkpoint.after))
         elif checkpoint and checkpoint.kind in {"unsent", "refused"}:
             covers.append(checkpoint)

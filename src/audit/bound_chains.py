@@ -1,4 +1,4 @@
-"""Verifies the audit chains of a database that several nodes use: each chain, and that none is missing or was reset."""
+"""Verifies the audit chains of a database that several nodes use: each chain, and the bindings between them."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
@@ -25,8 +25,8 @@ class ChainArchive(Protocol):
 def verify_chains(
     key: bytes, archive: ChainArchive, schema: Iterable[SchemaDifference] = ()
 ) -> dict[int, ChainFindings]:
-    """Verifies all rows of all chains, and what the chains state about each other. Returns the findings by number;
-    those of the first chain have the differences from the expected schema (``schema``).
+    """Verifies all rows of all chains, and the bindings between the chains. Returns the findings by chain number; the
+    findings of the first chain include the differences from the expected schema (``schema``).
 
     Raises:
         ChainKeyError: the database was signed with another key.
@@ -61,7 +61,7 @@ def _verify_end(
     *,
     stated_by: int,
 ) -> None:
-    """Adds a problem if a chain does not have the end that another chain states."""
+    """Adds a problem if a chain does not have the end that another chain has recorded."""
     number = numbers.get(end.chain)
     if number is None:
         message = f"the chain {end.chain}, which had {end.seq} calls, is missing as a whole"
@@ -85,5 +85,5 @@ def _is_covered(trail: ChainTrail, seq: int) -> bool:
 
 
 def _is_missed(findings: ChainFindings, seq: int) -> bool:
-    """Whether the verification of the chain itself misses the row."""
+    """Whether the verification of the chain already reports the row as missing."""
     return any(each.fault == "missing" and each.first_seq <= seq <= each.last_seq for each in findings.problems)

@@ -8,9 +8,9 @@ import msgspec
 from ..store import ChainSigner, Checkpoint, canonical
 
 MAX_PROBLEMS: Final = 1000
-"""The number of problems that are listed; all are counted."""
+"""The maximum number of listed problems; further ones are only counted."""
 MAX_UNLINKED: Final = 200
-"""The maximum number of consecutive rows without a valid link whose original order is reconstructed together."""
+"""The maximum length of a series of rows without a valid link whose original order is reconstructed."""
 
 _SEQ_TAKEN: Final = "another row has the same seq, or rows were removed at this seq"
 
@@ -18,7 +18,7 @@ Fault = Literal["changed", "missing", "out of place", "added"]
 
 
 class ChainProblem(msgspec.Struct, frozen=True, kw_only=True):
-    """A point at which the chain is broken."""
+    """A place where the chain is broken."""
 
     fault: Fault
     first_seq: int
@@ -111,7 +111,7 @@ class ChainWalk:
         self._expected = start[0]
         self._before: bytes | None = start[1]  # None if unknown
         self._before_last: bytes | None = None  # the mac before the last row
-        self._linked = True  # whether the last row, or checkpoint, was in its place
+        self._linked = True  # whether the last row or checkpoint had a valid link
         self._unlinked: list[ChainLink] = []
         self._unlinked_before = b""
 
@@ -148,7 +148,8 @@ class ChainWalk:
             self._findings.add_problem("changed", "the head has a different mac for the last row", (last_seq, last_seq))
 
     def _replaces_last(self, row: ChainLink) -> bool:
-        """Whether the row replaces the last one: of two with one seq, the original is the one with a valid link."""
+        """Whether the row replaces the last one: of two rows with one seq, the one with a valid link is the
+        original."""
         last = self._unlinked[-1] if self._unlinked else None
         if last is None or last.seq != row.seq or self._before_last is None or not self._links(self._before_last, row):
             return False
@@ -181,7 +182,8 @@ class ChainWalk:
             self._expected, self._before, self._linked = cover.last_seq + 1, cover.after, True
 
     def _cover(self, seq: int, to: int) -> Checkpoint | None:
-        """Returns the checkpoint that covers the most missing rows from ``seq`` on, and no existing row."""
+        """Returns the checkpoint that covers the most missing rows from ``seq`` on, without covering an existing
+        row."""
         covering = [cover for cover in self._covers if cover.first_seq <= seq <= cover.last_seq]
         fitting = [cover for cover in covering if cover.last_seq < to] or covering
         return max(fitting, key=lambda cover: cover.last_seq, default=None)
@@ -209,7 +211,7 @@ class ChainWalk:
             self._findings.add_problem("changed", "the row differs from what was written", (row.seq, row.seq), row.call)
             original = b"" if row.signed is None else self._signer.row(before, row.signed)
             rest = [*pool.values(), *([follower] if follower else [])]
-            # If its mac was changed and not its content, the next row is linked to its original mac.
+            # If the row's mac was changed but not its content, the next row is linked to the original mac.
             before = original if any(self._links(original, other) for other in rest) else row.mac
             place += 1
         for row in pool.values():

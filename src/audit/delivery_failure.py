@@ -12,8 +12,8 @@ LONGEST_PAUSE_S: Final = 60.0
 MAX_REASON_CHARS: Final = 300
 
 FailureKind = Literal["later", "setup", "refused"]
-"""``later``: a temporary failure. ``setup``: the operator has to fix the key, the URL or the tables; the write is
-retried until then. ``refused``: Supabase will never accept at least one of the rows."""
+"""``later``: a temporary failure. ``setup``: the operator must fix the key, the URL or the tables; the write is retried
+until then. ``refused``: Supabase will never accept at least one of the rows."""
 
 _RETRYABLE_STATUSES = frozenset({408, 425, 429})
 _ROWS = frozenset({400, 409, 413, 422})
@@ -44,8 +44,8 @@ def classify_response(status: int, body: bytes) -> DeliveryFailure:
     """Classifies an HTTP response other than 2xx.
 
     PostgREST's responses have a ``code``: an SQLSTATE of PostgreSQL, or its own (``PGRST…``). The SQLSTATE classes 22
-    (data exception), 23 (integrity) and 54 (program limit) concern the rows, 42 the tables. Gateways in front send no
-    code, so the status decides.
+    (data exception), 23 (integrity) and 54 (program limit) concern the rows; class 42 concerns the tables. Gateways in
+    front of PostgREST send no code, so the status decides.
     """
     code, message = _read(body)
     if code[:2] in {"22", "23", "54"}:

@@ -1,4 +1,4 @@
-"""What the audit and the log store about an error: a summary without content, the redacted message, or nothing."""
+"""Reduces an error for the audit and the log: to a summary without content, the redacted message, or nothing."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -14,8 +14,8 @@ MAX_FIELDS: Final = 8
 
 
 def error_summary(error: CallError) -> str | None:
-    """Describes an error without any content of the call: its summary, if it was raised with one; otherwise the invalid
-    fields and the type of the exception that caused it, or None if neither is known.
+    """Describes an error without any content of the call: its ``summary``, if it has one; otherwise the invalid fields
+    and the type of the exception that caused it; None if neither is known.
     """
     if error.summary is not None:
         return error.summary
@@ -31,7 +31,8 @@ def error_summary(error: CallError) -> str | None:
 
 
 def stored_message(policy: Policy, message: str, summary: str | None) -> str | None:
-    """The text to store: the message if the operator chose ``full``, else the summary; bounded, without secrets."""
+    """The text to store: the message if ``audit_content`` is ``full``, otherwise the summary; bounded, without
+    secrets."""
     match policy:
         case "full":
             return _bounded(message)

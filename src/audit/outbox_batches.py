@@ -64,7 +64,7 @@ class OutboxBatches(Protocol[Row]):
         ...
 
     async def finish(self, remote: AuditRemote) -> None:
-        """Writes what accompanies the rows, such as checkpoints. Called after each batch, and if there was none."""
+        """Writes related data, such as checkpoints. Called after each batch, and also without a batch."""
         ...
 
 
@@ -76,7 +76,7 @@ class CallBatches:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        # The last row and the checkpoints that are settled. The store records them asynchronously, so it may be behind.
+        # The last settled row and the settled checkpoints. The store records them asynchronously, so it may be behind.
         self._cursor = 0
         self._settling: set[bytes] = set()  # checkpoints, by their macs
 
@@ -183,7 +183,7 @@ class ConversationBatches:
         self._cursor = rows[-1].number
 
     async def finish(self, remote: AuditRemote) -> None:
-        """Nothing accompanies copies."""
+        """Does nothing: copies have no related data."""
 
 
 def _counts(state: AuditOutboxState | ConversationOutboxState) -> dict[str, Any]:

@@ -15,16 +15,15 @@ from .outbox_batches import OutboxBatches, Row
 from .supabase_writer import AuditRemote, SupabaseWriteError
 
 BATCH: Final = 200
-"""The maximum number of rows per batch. After a failure the batch size is halved, so that a slow server can accept
-some."""
+"""The maximum number of rows per batch. After a failure the batch size is halved, for slow servers."""
 PACE_S: Final = 0.25
-"""The pause between two batches: at most 800 rows per second, which has no measurable effect on a fully loaded daemon
-(`make bench-audit`; 0.1 s had one)."""
+"""The pause between two batches. It permits 800 rows per second, which has no measurable effect on a fully loaded
+daemon (`make bench-audit`); with 0.1 s, there was an effect."""
 SEARCH_PACE_S: Final = 0.1
-"""The pause before a refused batch is halved to find the refused rows. If all are refused, this takes two requests per
-row."""
+"""The pause before a refused batch is halved to find the refused rows. If all rows are refused, this takes two requests
+per row."""
 POLL_INTERVAL_S: Final = 1.0
-"""How often an idle sender checks for new rows; costs one comparison."""
+"""How often an idle sender checks for new rows. A check is one comparison."""
 
 State = Literal["starting", "idle", "sending", "retrying", "stopped"]
 

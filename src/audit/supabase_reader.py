@@ -124,4 +124,4 @@ class SupabaseReader:
 
 
 _rows = msgspec.json.Decoder(list[dict[str, Any]], float_hook=decimal.Decimal).decode
-"""Numbers retain the notation of the response."""
+"""Decodes JSON; numbers keep the notation of the response."""

@@ -171,7 +171,7 @@ def call_values(call: Record, provider_call: Record | None) -> list[Any]:
     ``toold_provider_calls``, if it has one.
 
     Raises:
-        ValueError, TypeError, KeyError: the rows are not those of one call that a daemon sent.
+        ValueError, TypeError, KeyError: the rows do not belong to one call that a daemon sent.
     """
     provider_fields = provider_call or {
         "provider": None,

@@ -55,7 +55,7 @@ class SupabaseWriter:
     def __init__(self, url: str, key: SecretStr, chain: str) -> None:
         self._chain = chain
         postgrest: Any = import_module("postgrest")
-        # A separate HTTP client: its hook sees the response's status, which the package's errors omit.
+        # A separate HTTP client, whose hook reads the response's status: the package's errors omit it.
         self._http = httpx.AsyncClient(timeout=TIMEOUT_S, event_hooks={"response": [_check]})
         secret = key.get_secret_value()
         self._client: Any = postgrest.AsyncPostgrestClient(

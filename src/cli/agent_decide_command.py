@@ -1,4 +1,4 @@
-"""``toold agents decide``: shows what a paused run waits for, and decides on it."""
+"""``toold agents decide``: shows the open requests of a paused run, and decides on them."""
 
 import json
 import sys

@@ -11,7 +11,7 @@ from .daemon_connection import run
 from .terminal_output import say, say_json
 
 _PROMPT_SUFFIXES: Final = frozenset({".txt", ".md", ".prompt"})
-"""A prompt with such an ending, or with a slash, is the path of a file."""
+"""A value of --prompt that contains a slash or ends like this is the path of a file; any other value is a name."""
 
 
 @click.command("replay", short_help="Run a recorded run again, with another prompt or model.")

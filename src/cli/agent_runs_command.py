@@ -18,9 +18,9 @@ from .terminal_output import say, say_json
 
 RUNS: Final[Row] = ("RUN", "AGENT", "STATE", "STARTED", "TURNS", "CALLS", "TOKENS", "COST", "NOTE")
 _CALL_ID: Final = re.compile(r"[0-9a-f]{12}-[0-9a-f]+(?:[/~].*)?")
-"""The ids of calls, as opposed to the names of agents."""
+"""Matches the id of a call; other words are names of agents."""
 _MAX_LINE: Final = 300
-"""Characters of a call's arguments that are shown; --json has all."""
+"""The number of characters shown of a call's arguments; --json has the whole arguments."""
 
 
 @click.command("runs", short_help="List recorded runs, or show a run turn by turn.")

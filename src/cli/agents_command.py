@@ -87,7 +87,7 @@ def show(name: str, config: str | None) -> None:
     of the registry that the daemon itself serves.
     """
     hosted = _hosted(config)
-    if name not in hosted.agents and name in _checkable(hosted):  # only the daemon has it
+    if name not in hosted.agents and name in _checkable(hosted):  # only the daemon has the definition
         say_json(msgspec.json.encode(operator_request("GET", f"/registry/{quote(name, safe='')}")))
     else:
         say_json(msgspec.json.encode(_one_of(hosted.agents, name)))
@@ -122,12 +122,12 @@ def check(name: str | None, as_json: bool) -> None:
 
 
 def _checkable(hosted: "HostedAgents") -> list[str]:
-    """The agents whose definitions are here or in the daemon."""
+    """The agents whose definitions this command or the daemon has."""
     return [*hosted.agents, *(name for name, state in hosted.absent if state not in _NOT_HOSTED)]
 
 
 async def _check(names: Sequence[str]) -> tuple[dict[str, Any], Sequence[str]]:
-    """What the daemon resolves, and the problems of a configuration that it rejected: it keeps the earlier agents."""
+    """The daemon's results, and the problems of a configuration that it rejected: it keeps the earlier agents."""
     async with connected(all_tools=True) as client:
         results = {name: await _resolved(name, client) for name in names}
         try:
@@ -208,9 +208,7 @@ class HostedAgents(NamedTuple):
 
 
 def _hosted(config: str | None) -> HostedAgents:
-    """The agents of the settings file, of agent_dir and the deployments, and those of the registry that were hosted
-    last.
-    """
+    """The agents of the settings file, of agent_dir and the deployments, and the last hosted agents of the registry."""
     from ..agent_registry import KEPT_AGENTS_DIRECTORY, KeptAgents, RegisteredAgent, plan_agents
     from ..daemon import SettingsError
     from ..daemon.config.settings_mapping import hosted_agents
@@ -222,7 +220,7 @@ def _hosted(config: str | None) -> HostedAgents:
     states: dict[str, str] = {}
     names: dict[str, str] = {}
     problems: Sequence[str] = ()
-    # Of a registry that the daemon serves itself, only the daemon has the definitions.
+    # Only the daemon has the definitions of the registry that it serves.
     is_served = settings.registry is not None and settings.registry.url is None
     if settings.registry is not None:
         if not is_served:

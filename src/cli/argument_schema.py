@@ -32,7 +32,8 @@ def choices(part: Schema, root: Schema) -> list[Any]:
         if keyword in part:
             each = [choices(option, root) for option in part[keyword]]
             if any(isinstance(value, str) for value in chain.from_iterable(each)):
-                # A schema such as a thinking depth accepts names or a boolean: then true and false are choices too.
+                # A schema, such as that of a thinking depth, may accept names or a boolean: then true and false are
+                # choices, too.
                 each = [
                     values or ([True, False] if types_of(option, root) == {"boolean"} else [])
                     for option, values in zip(part[keyword], each, strict=True)
@@ -51,7 +52,7 @@ def written(choice: Any) -> str:
 
 
 def types_of(part: Schema, root: Schema) -> frozenset[str]:
-    """The JSON types that a subschema accepts; all of them if it names none."""
+    """The JSON types that a subschema accepts; all types if it does not restrict them."""
     part = _resolve(part, root)
     for keyword in ("anyOf", "oneOf"):
         if keyword in part:
@@ -65,7 +66,7 @@ def types_of(part: Schema, root: Schema) -> frozenset[str]:
 
 
 def takes_text(part: Schema, root: Schema, text: str) -> bool:
-    """Whether the subschema accepts the text itself, as a string."""
+    """Whether the subschema accepts the text as a string."""
     part = _resolve(part, root)
     choices = [*part.get("anyOf", ()), *part.get("oneOf", ())]
     if choices:

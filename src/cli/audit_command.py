@@ -152,4 +152,4 @@ def _print_csv(rows: Iterable[dict[str, Any]]) -> None:
         if row["arguments"] is not None:
             row["arguments"] = msgspec.json.encode(row["arguments"]).decode()
         writer.writerow(row)
-    sys.stdout.flush()  # reports a write error here rather than at exit
+    sys.stdout.flush()  # raises a write error here, not at exit

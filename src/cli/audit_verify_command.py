@@ -42,7 +42,7 @@ _MEANING: Final = {
     "unsent": "deleted locally by retention before they were sent",
     "refused": "refused by Supabase; stored locally until they expire",
     "dropped": "never written: the disk failed for too long, or the queue was full",
-    "bound": "states how far the chains of the other nodes had come",
+    "bound": "records the position of the other nodes' chains",
     "gap": "the daemon did not shut down cleanly; its last calls may be missing",
     "forgotten": "deleted in Supabase by its retention, which is not signed",
 }

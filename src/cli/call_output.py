@@ -77,9 +77,9 @@ def progress_line(report: Progress) -> str:
 
 
 def print_result(result: CallResult) -> None:
-    """Print the result's text. If the text is the result's data as JSON, it is pretty-printed on a terminal, and notes
-    that follow it go to stderr, so that stdout is only JSON. The line with the continuation id is left to
-    ``stderr_lines``. Of a call that paused, print what it asks a person.
+    """Print the result's text. If the text is the result's data as JSON, it is pretty-printed on a terminal, and
+    further notes go to stderr, so that stdout is only JSON. ``stderr_lines`` prints the line with the continuation id.
+    For a paused call, print its requests.
     """
     if is_paused(result.structured):
         say("\n".join(paused_lines(result.structured)))

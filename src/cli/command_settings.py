@@ -18,12 +18,12 @@ class WrongSettingError(click.ClickException):
     exit_code = 2
 
     def show(self, file: object = None) -> None:  # noqa: ARG002 - click's signature
-        """Print the same prefix as every other failure to start."""
+        """Print the error with the prefix of all failures to start."""
         say(f"toold: cannot start: {self.message}", err=True)
 
 
 def settings_with(flags: Mapping[str, object]) -> Settings:
-    """The settings from defaults, ``toold.toml``, the environment and these flags; None means that a flag is not given.
+    """The settings from defaults, ``toold.toml``, the environment and these flags; None for a flag that is not given.
 
     Raises:
         click.UsageError: a flag is invalid.

@@ -17,7 +17,7 @@ Row = Sequence[str]
 def print_table(
     headers: Row, rows: Sequence[Row], *, title: str = "", shrink: str = "", cut_plain: bool = False
 ) -> None:
-    """Print a table. Cells are single lines made terminal-safe.
+    """Print a table. Cells become single lines, safe for the terminal.
 
     If the terminal is too narrow, the column ``shrink`` is truncated; without such a column, long cells wrap. If stdout
     is not a terminal, lines are whole, or with ``cut_plain`` truncated at COLUMNS (default 80).

@@ -27,7 +27,7 @@ _ADVICE: Final[Mapping[ErrorCode, str]] = {
     ErrorCode.OUTCOME_UNKNOWN: "A read-only tool may be called again as it is.",
     ErrorCode.INTERNAL_ERROR: "Report this error; the daemon's log has the cause.",
 }
-"""Advice that replaces the error table's, which refers to frames and their fields."""
+"""Advice for the command line. The advice of the error table refers to frames and their fields."""
 
 _NOT_LATER: Final[Mapping[ErrorCode, str]] = {
     ErrorCode.OVER_CAPACITY: "Change the call as the message says; retrying does not help.",
@@ -39,8 +39,8 @@ _NOT_LATER: Final[Mapping[ErrorCode, str]] = {
 """The advice if the same call cannot succeed later, because something is not configured or the call is too large."""
 
 ALL_TOOLS: Final = "full"
-"""The toolset for commands that name one tool: they may name any tool. A token that may not use this toolset gets its
-own default instead."""
+"""The toolset of commands that name one tool, so that they may name any tool. A token that may not use this toolset
+gets its own default instead."""
 
 toolset_option = click.option("--toolset", metavar="NAME", envvar="TOOLD_TOOLSET", help="The toolset to use.")
 """Each command has its own default."""

@@ -17,7 +17,7 @@ SHOWN_CHARS: Final = 200
 
 
 class TourStepError(Exception):
-    """A step got an unexpected result; the message says which."""
+    """A step got an unexpected result; the message describes it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""``toold deploy`` and ``toold undeploy``: begin the jobs of deployments."""
+"""``toold deploy`` and ``toold undeploy``: start the jobs of deployments."""
 
 from collections.abc import Mapping
 from typing import Any

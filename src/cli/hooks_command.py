@@ -1,4 +1,4 @@
-"""``toold hooks``: prints example programs, and asks a hook as the daemon would."""
+"""``toold hooks``: prints example programs, and asks a hook in the same way as the daemon."""
 
 import asyncio
 import json
@@ -74,7 +74,7 @@ def ask(name: str, tool: str, words: tuple[str, ...], result: str | None, princi
 async def _ask(
     name: str, settings: "HookSettings", tool: str, principal: str, arguments: dict[str, Any], result: str | None
 ) -> tuple[str, bool]:
-    """What happens to the call, in words, and whether it is allowed."""
+    """The outcome of the call, in words, and whether the hook allows it."""
     from ..call_hooks import CallHooks, HookedCall
     from ..protocol.error_codes import CallError
     from ..protocol.tool_call import Metadata, TextContent, Timings, ToolResult
@@ -100,5 +100,5 @@ async def _ask(
 
 
 async def _unchecked(arguments: dict[str, Any]) -> dict[str, Any]:
-    """The arguments: the tool is not known here."""
+    """Returns the arguments unchecked: this command does not know the tool."""
     return arguments

@@ -130,7 +130,7 @@ class _EditorChange:
 
 
 def _entry(toolset: str | None, file: SettingsFile, *, written: bool) -> ServerEntry:
-    """The entry, with which every daemon that the editor starts reads this settings file."""
+    """The editor's entry: daemons that the editor starts read this settings file."""
     program, *rest = toold_program()
     options = () if toolset is None else ("--toolset", toolset)
     if toolset is not None:
@@ -157,14 +157,14 @@ def _allow_files(file: SettingsFile, workspaces: tuple[Path, ...]) -> str | None
 
 
 def _start_directory(report: Mapping[str, Any] | None) -> list[str]:
-    """The workspace that the running daemon has by default, which a setting would replace."""
+    """The default workspace of the running daemon, which a setting would replace."""
     if report is None or report["directory"] == report["settings"]["state_dir"]["value"]:
         return []
     return [report["directory"]]
 
 
 def _runs_with_workspace(report: Mapping[str, Any] | None) -> bool:
-    """Whether a flag or a variable already tells the running daemon which files it may read."""
+    """Whether a flag or a variable already sets the workspace of the running daemon."""
     if report is None:
         return False
     settings = report["settings"]
@@ -195,7 +195,7 @@ def _show_settings(file: SettingsFile, after: str) -> None:
 
 
 def _advice(file: SettingsFile, after: str | None) -> Iterator[str]:
-    """What the daemon reads and which keys it has, and where to change that."""
+    """Lines about the files that the daemon may read, its keys, and where to change them."""
     readable = _readable(file, after)
     yield f"Files: {' and '.join(readable) or 'none may be read'}. `--workspace DIR` adds a directory."
     keys = _set_keys(file)
@@ -211,7 +211,7 @@ def _advice(file: SettingsFile, after: str | None) -> Iterator[str]:
 
 
 def _readable(file: SettingsFile, after: str | None) -> list[str]:
-    """What tools may read once the settings file has the text ``after``; None leaves it as it is."""
+    """The directories that tools may read once the settings file has the text ``after``; None: as the file is now."""
     running = {} if file.report is None else file.report["settings"]
     settings = file.check(file.text if after is None else after)
     names = parse_toml(file.text if after is None else after)

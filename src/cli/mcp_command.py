@@ -30,7 +30,7 @@ def command(toolset: str | None) -> None:
 
 
 def _take_stdio() -> tuple[int, int]:
-    """Take over stdin and stdout, so that no other code can read from or print into the channel."""
+    """Take over stdin and stdout, so that no other code reads from the channel or prints into it."""
     source, sink = os.dup(sys.stdin.fileno()), os.dup(sys.stdout.fileno())
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, sys.stdin.fileno())

@@ -24,7 +24,7 @@ from .terminal_output import say
 
 _POLL_S: Final = 0.1
 _PROCESS_END_S: Final = 5.0
-"""The longest wait for the end of a process that has released its lock; it gives its threads a second."""
+"""The longest wait for the end of a process that has released its lock; the process gives its threads one second."""
 _DEFAULT_GRACE_S: Final = 10.0
 """The grace period of a daemon that has not published its address yet."""
 
@@ -115,7 +115,8 @@ def _send_sigterm(daemon: LocalDaemon) -> None:
 
 
 def _has_open(pid: int, file: Path) -> bool:
-    """Whether the process has the file open, as far as visible: only Linux shows it, and only to the same user."""
+    """Whether the process has the file open. True if that is unknown: only Linux shows it, and only to the same
+    user."""
     try:
         open_files = list(Path(f"/proc/{pid}/fd").iterdir())
     except FileNotFoundError:
@@ -135,7 +136,7 @@ def _is_same(path: Path, other: Path) -> bool:
 def _wait_for_exit(daemon: LocalDaemon, within_s: float) -> bool:
     """Wait until this daemon has released the directory's lock, and then until its process has ended.
 
-    Returns whether it released the lock in time. Only Linux shows whether an ended process still waits for its parent.
+    Returns whether it released the lock in time. Only Linux shows whether an ended process is a zombie.
     """
     deadline = time.monotonic() + within_s
     while running_pid(daemon.directory) == daemon.pid:

@@ -1,4 +1,4 @@
-"""What a paused call asks a person, and the commands that decide."""
+"""The requests of a paused call for a person, and the commands that decide on them."""
 
 import shlex
 from collections.abc import Iterator, Mapping

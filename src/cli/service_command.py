@@ -126,7 +126,7 @@ def _missing_directories(directory: Path) -> list[Path]:
 
 
 def _undo(service: SystemService, backup: Path | None, created: Sequence[Path]) -> None:
-    """Restore what was there before a failed installation."""
+    """Restore the files from before a failed installation."""
     is_written = service.path.exists()
     if backup is not None:
         backup.replace(service.path)

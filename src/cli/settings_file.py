@@ -90,7 +90,7 @@ class SettingsFile:
         return list(self.check(self.text).toolsets)
 
     def write(self, text: str) -> None:
-        """Replace the file; a backup of an existing one is made. Raises ``CommandFailedError``."""
+        """Replace the file, after a backup of the existing one. Raises ``CommandFailedError``."""
         self.make_directory()
         write(self.path, self.before, text)
 
@@ -109,8 +109,8 @@ class SettingsFile:
 def find_settings_file(named: str | None = None) -> SettingsFile:
     """The settings file that a command changes.
 
-    That is ``named``; else the running daemon's; else the one with which a daemon would start here: ``TOOLD_CONFIG``,
-    ``./toold.toml`` if it exists, else the state directory's.
+    That is ``named``; otherwise the running daemon's file; otherwise the file of a daemon started here:
+    ``TOOLD_CONFIG``, ``./toold.toml`` if it exists, or the state directory's.
 
     Raises:
         CommandFailedError: it cannot be read.
@@ -128,7 +128,7 @@ def find_settings_file(named: str | None = None) -> SettingsFile:
 
 
 def state_file() -> Path:
-    """The settings file of the state directory, which every daemon reads that finds none where it starts."""
+    """The settings file of the state directory, for daemons whose working directory has none."""
     return Path.cwd() / default_state_dir(os.environ) / CONFIG_FILE
 
 
@@ -149,5 +149,6 @@ def _report() -> Mapping[str, Any] | None:
 
 
 def _without_settings(env: Mapping[str, str]) -> dict[str, str]:
-    """The environment without settings, except for the state directory: the daemon that reads the file has its own."""
+    """The environment without settings, except for the state directory: the daemon that reads the file has other
+    settings."""
     return {name: value for name, value in env.items() if name == "TOOLD_STATE_DIR" or not name.startswith("TOOLD_")}

@@ -1,4 +1,4 @@
-"""The database of the setting ``store``, which several nodes use, for commands that read it themselves."""
+"""Gives commands direct access to the database of the setting ``store``, which several nodes use."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,7 +24,7 @@ def shared_store_address() -> str | None:
 
 
 def pins_for_check(settings: Settings, state_dir: Path) -> "PinStorage":
-    """The pins of sources, to compare a listing with them.
+    """The pins of sources, for comparison with a listing.
 
     Raises:
         CommandFailedError: the database cannot be read.

@@ -1,6 +1,5 @@
-"""Shell completion of what only the daemon knows: tools, their arguments, sources and running calls.
-
-A completion never fails and never waits long: without an answer there are no suggestions.
+"""Shell completion of names that only the daemon knows: tools, arguments, sources and running calls. A completion never
+fails and never waits long: without an answer, there are no suggestions.
 """
 
 import asyncio
@@ -25,7 +24,7 @@ PATIENCE_S: Final = 2.0
 _SCALARS: Final = frozenset({"string", "integer", "number", "boolean"})
 """Types that can be written after ``key=``; others are JSON, after ``key:=``."""
 _BREAK: Final = re.compile(r"[=:]+")
-"""The characters at which bash splits words (COMP_WORDBREAKS) and that arguments have."""
+"""The characters of arguments at which bash splits words (COMP_WORDBREAKS)."""
 
 
 def complete_tool(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem[Any]]:
@@ -132,7 +131,7 @@ complete -o nosort -F %(complete_func)s %(prog_name)s
 """
 
     _replaced = ""
-    """What bash keeps of the word: the part up to the last character at which it splits."""
+    """The part of the word that bash keeps: up to the last character at which it splits."""
 
     def get_completion_args(self) -> tuple[list[str], str]:
         pieces = split_arg_string(os.environ["COMP_WORDS"])

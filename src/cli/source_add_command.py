@@ -157,11 +157,11 @@ class _Addition:
         # The daemon may have the setting ``store`` from a variable.
         daemon = settings_with({"config": None if self._file.before is None else str(self._file.path)})
         pins = pins_for_check(daemon, self._file.state_dir())
-        self._file.make_directory()  # where a program is started
+        self._file.make_directory()  # programs are started there
         return asyncio.run(check_source(self._name, settings.sources[self._name], pins=pins))
 
     def write(self, table: Mapping[str, Any], result: str) -> None:
-        """Write the file, and say which variables the daemon needs."""
+        """Write the file, and print which variables the daemon needs."""
         text = self._text(table)
         settings = self._file.check(text).sources[self._name]
         say(difference(self._file.path, self._file.text, text), nl=False)
@@ -176,7 +176,7 @@ class _Addition:
 
 
 def _variable_notes(variables: Sequence[str], env: Mapping[str, str], *, daemon_runs: bool) -> Iterator[str]:
-    """A line per variable that the daemon may not have: it gets its environment when it starts."""
+    """A line for each variable that the daemon may lack, because it keeps the environment of its start."""
     for name in variables:
         remedy = "--bearer-file names a file instead, which every daemon can read"
         if not env.get(name):

@@ -1,4 +1,5 @@
-"""``toold sources search``: searches an MCP registry; and how ``add`` takes a server of one."""
+"""``toold sources search``: searches an MCP registry. Also converts a server of a registry for ``toold sources
+add``."""
 
 import asyncio
 import shlex
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from ..sources import RegisteredServer
 
 PREFIX: Final = "registry:"
-"""The beginning of a target of ``add`` that is a server of a registry."""
+"""The prefix of a target of ``add`` that names a server of a registry."""
 registry_option = click.option(
     "--registry", envvar="TOOLD_MCP_REGISTRY", metavar="URL", help="The base URL of an MCP registry."
 )
@@ -56,8 +57,8 @@ def ways(server: "RegisteredServer") -> str:
 def registered_tables(
     target: str, registry: str | None, auth: Mapping[str, str], *, allow_private: bool, yes: bool
 ) -> list[dict[str, Any]]:
-    """The tables of a server of a registry, to be tried in this order; addresses get the ``auth``. They are shown, and
-    without ``yes`` the operator has to confirm them.
+    """The tables of a server of a registry, in the order in which to try them; addresses get the ``auth``. Shows them
+    and, without ``yes``, asks the operator to confirm.
 
     Raises:
         CommandFailedError: there is no such server, or it cannot be added.

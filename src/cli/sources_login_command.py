@@ -1,7 +1,7 @@
 """``toold sources login`` and ``logout``: the daemon's sign-in to an MCP server with OAuth.
 
-The daemon makes the link, exchanges the code, and keeps the tokens; this command only opens the browser and takes the
-redirect on a loopback port.
+The daemon creates the link, exchanges the code, and keeps the tokens. This command only opens the browser and receives
+the redirect on a loopback port.
 """
 
 import sys
@@ -18,7 +18,7 @@ from .shell_completions import complete_source
 from .terminal_output import say
 
 LOGIN_S: Final = 600.0
-"""How long the redirect is awaited: as long as the daemon waits for it."""
+"""How long to wait for the redirect: as long as the daemon does."""
 _POLL_S: Final = 1.0
 _PARTS: Final = ("state", "code", "iss", "error")
 
@@ -82,7 +82,7 @@ class _Redirect:
 
             def do_GET(self) -> None:
                 answer = _answer(self.path)
-                # Another program may ask too: only the answer with the state ends the wait.
+                # Other programs may send requests, too: only the answer with the state ends the wait.
                 known = urlsplit(self.path).path == "/callback" and answer.get("state") == redirect._state
                 self.send_response(200 if known else 404)
                 self.send_header("Content-Type", "text/plain; charset=utf-8")
@@ -93,7 +93,7 @@ class _Redirect:
                     redirect._answer = answer
 
             def log_message(self, *_: Any) -> None:
-                """Nothing: the address has a code."""
+                """Logs nothing, because the address contains a code."""
 
         self._server = HTTPServer(("127.0.0.1", 0), Handler)
         self._server.timeout = _POLL_S

@@ -67,7 +67,7 @@ _USAGE: Final = ("Usage by day (UTC)", ("DAY", "GROUP", "COMPLETIONS", "TOKENS I
 
 
 def sections(status: Mapping[str, Any]) -> list[Section]:
-    """Title, headers and rows of each table. Fields that a daemon of another version omits give empty tables."""
+    """Title, headers and rows of each table. If a daemon of another version omits a field, its table is empty."""
     return [
         ("Nodes", ("NODE", "STATE", "CONNECTIONS", "CALLS", "VERSION", "PROBLEMS"), _nodes(status.get("nodes"))),
         ("Limits", ("LIMIT", "IN USE", "MAX", "WAITING"), _limits(status.get("limits"))),

@@ -1,4 +1,4 @@
-"""``toold store``: the database of the setting ``store``: its schema, and copies from and to the embedded database."""
+"""``toold store``: migrates the database of the setting ``store``, and copies it to or from the embedded database."""
 
 import os
 from collections.abc import Iterator
@@ -87,7 +87,7 @@ def _copied(direction: str, directory: Path, address: str, key: bytes) -> "Copie
 
 
 def _require_intact(direction: str, directory: Path, address: str, key: bytes) -> None:
-    """Verifies the source's audit trail: the copy must not sign what was not signed."""
+    """Verifies the source's audit trail, so that the copy does not sign rows without a valid signature."""
     if direction == "from":
         with open_archive(directory / DATABASE_FILE) as archive:
             intact = verify_local(ChainSigner(key), archive.trail(), archive.chained_rows()).intact

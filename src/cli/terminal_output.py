@@ -1,5 +1,5 @@
-"""All output of the command line. On a terminal, text from elsewhere cannot contain escape sequences: a tool's result
-could otherwise retitle the window, move the cursor or fill the clipboard. Files and pipes get the text unchanged.
+"""All output of the command line. On a terminal, escape sequences are removed from text of tools and other sources,
+which could otherwise retitle the window, move the cursor or fill the clipboard. Files and pipes get the text unchanged.
 """
 
 import json
@@ -17,7 +17,7 @@ _KEPT: Final = "\n\t\u200c\u200d"
 terminal's state."""
 
 _OPAQUE: Final = re.compile(r"[^\n\x20-\x7e]")
-"""Characters that may be unprintable. JSON itself escapes only those before the space."""
+"""Characters that may be unprintable. JSON escapes only the control characters below the space."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Styled:
 
 
 def say(*parts: str | Styled, err: bool = False, nl: bool = True) -> None:
-    """Print the parts as one line, or as more if they contain line breaks."""
+    """Print the parts as one line, or as several lines if they contain line breaks."""
     stream = sys.stderr if err else sys.stdout
     if stream.isatty():
         click.echo("".join(map(_shown, parts)), err=err, nl=nl)

@@ -1,4 +1,4 @@
-"""Checks what is expected of a run against what it did. Pure."""
+"""Checks a run against the expectations of its case. Pure."""
 
 import json
 import re
@@ -19,13 +19,13 @@ class MadeCall(NamedTuple):
     role: str
     tool: str
     arguments: Any
-    """As JSON; text if the model wrote something else."""
+    """As JSON, or as text if the model did not write JSON."""
     outcome: str
     """``ok``, an error code, or the state of a call that was not made."""
 
 
 class EvidenceOfRun(NamedTuple):
-    """What a run did."""
+    """The answer and the calls of a run."""
 
     answer: Any
     """Text, or the data of an agent with an answer schema."""
@@ -51,7 +51,7 @@ def evidence(answer: Any, steps: Sequence[Mapping[str, Any]]) -> EvidenceOfRun:
 
 
 def failure(expected: Expectation, run: EvidenceOfRun) -> str | None:
-    """Why the run does not meet the expectation; None if it does. A ``judge`` is not decided here."""
+    """Why the run does not meet the expectation; None if it does. Does not evaluate ``judge``."""
     match expected.kind:
         case "called":
             return _called(expected, run)

@@ -21,7 +21,7 @@ MAX_RUNS: Final = 100
 MAX_TOTAL_RUNS: Final = 10_000
 """Runs of all cases together. Each run makes at least one request to a model."""
 MAX_PARALLEL: Final = 16
-"""Concurrent runs. Each makes several calls, so this is less than a session may have running."""
+"""Concurrent runs. Each makes several calls, so this is lower than a session's limit on running calls."""
 _MAX_DEPTH: Final = 50
 _MAX_ALIASED: Final = 10_000
 _SUFFIXES: Final = (".yaml", ".yml", ".toml", ".json")
@@ -58,7 +58,7 @@ Rate = Annotated[float, Field(ge=0, le=1)]
 
 
 class Expectation(BaseModel):
-    """What must be true of a run: exactly one of the kinds, with its options."""
+    """An expectation of a run: exactly one of the kinds, with its options."""
 
     model_config = _CONFIG
 
@@ -134,7 +134,7 @@ class Judge(BaseModel):
 
 
 class EvalCase(BaseModel):
-    """One message to the agent, and what must be true of the run."""
+    """One message to the agent, and the expectations of the run."""
 
     model_config = _CONFIG
 
@@ -150,7 +150,7 @@ class EvalCase(BaseModel):
 
 
 class EvalFile(BaseModel):
-    """Cases, and what they have in common."""
+    """Cases, and their common settings."""
 
     model_config = _CONFIG
 

@@ -1,4 +1,4 @@
-"""A model's judgement of an answer: the request to the judge, and how its reply is read. Pure."""
+"""A model's judgement of an answer: builds the request to the judge, and reads the reply. Pure."""
 
 import json
 import re
@@ -18,7 +18,7 @@ _SYSTEM: Final = (
 
 
 class Judgement(NamedTuple):
-    """A score from 0 to 1, and why."""
+    """A score from 0 to 1, and the reason."""
 
     score: float
     reason: str

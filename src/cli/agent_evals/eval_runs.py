@@ -1,4 +1,4 @@
-"""Runs the cases of an evaluation, several at once, and collects how they ended."""
+"""Runs the cases of an evaluation, several at once, and collects their outcomes."""
 
 import asyncio
 from collections import defaultdict
@@ -21,12 +21,12 @@ JUDGE_ATTEMPTS: Final = 2
 
 
 class RunOutcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How one run of a case ended."""
+    """The outcome of one run of a case."""
 
     run_id: str | None = None
     """For ``toold agents runs show``."""
     failures: tuple[str, ...] = ()
-    """What was not as expected; empty if the run passed."""
+    """The expectations that were not met, as text; empty if the run passed."""
     cost: dict[str, float] = {}
     """Money by currency, judges included."""
     input_tokens: int = 0
@@ -89,7 +89,7 @@ def runs_of(file: EvalFile, runs: int | None) -> list[int]:
 
 
 def unknown_agent(file: EvalFile, tools: Iterable[str]) -> str | None:
-    """Why the file cannot run with a daemon that has these tools; None if it can."""
+    """Why a daemon with these tools cannot run the file; None if it can."""
     names = sorted(tools)
     for case in file.cases:
         agent = case.agent or file.agent or ""
@@ -166,7 +166,7 @@ class EvalRunner:
         failures = [problem for each in case.expect if (problem := failure(each, run)) is not None]
         scores: list[float] = []
         for each in case.expect:
-            if each.kind == "judge" and not failures:  # a judgement costs money, and this run has failed
+            if each.kind == "judge" and not failures:  # a judgement costs money, so not for a failed run
                 failures += await self._judged(case, each, run, spending, scores)
         return spending.outcome(data["run_id"], failures, scores)
 
@@ -207,7 +207,7 @@ class EvalRunner:
 
 
 class _Spending:
-    """What a run and its judges cost."""
+    """The cost of a run and its judges."""
 
     def __init__(self) -> None:
         self._parts: list[Metadata] = []

@@ -1,4 +1,4 @@
-"""How often a case passes, and how sure that is. Pure."""
+"""The pass rate of a case, with its confidence interval. Pure."""
 
 from math import sqrt
 from typing import Final, NamedTuple
@@ -23,12 +23,12 @@ def pass_rate(passed: int, runs: int) -> PassRate:
 
 
 def wilson_interval(passed: int, runs: int, z: float = Z_95) -> tuple[float, float]:
-    """Wilson's score interval for a proportion. Without runs, nothing is known: (0, 1).
+    """Wilson's score interval for a proportion; (0, 1) without runs.
 
     Source: E. B. Wilson, "Probable inference, the law of succession, and statistical inference", Journal of the
     American Statistical Association 22 (1927), 209-212. With p = passed / runs, its bounds are the two solutions of
-    (p - x)² = z² x (1 - x) / runs. Unlike p ± z·sqrt(p (1 - p) / runs), it stays within 0 and 1, and has a width if
-    all runs passed.
+    (p - x)² = z² x (1 - x) / runs. Unlike p ± z·sqrt(p (1 - p) / runs), it stays within 0 and 1, and has a positive
+    width even if all runs passed.
     """
     if not 0 <= passed <= runs:
         raise ValueError(f"{passed} of {runs} runs cannot have passed")
@@ -37,5 +37,5 @@ def wilson_interval(passed: int, runs: int, z: float = Z_95) -> tuple[float, flo
     rate, square = passed / runs, z * z
     centre = (rate + square / (2 * runs)) / (1 + square / runs)
     half = z * sqrt(rate * (1 - rate) / runs + square / (4 * runs * runs)) / (1 + square / runs)
-    # At the ends the bounds are exact; the sum would be off by a rounding error.
+    # Exact at 0 and 1, where the formula would have a rounding error.
     return (0.0 if passed == 0 else centre - half), (1.0 if passed == runs else centre + half)

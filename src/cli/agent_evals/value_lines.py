@@ -1,4 +1,4 @@
-"""The line of each value in a file, for error messages. Pure."""
+"""Finds the line of each value in a file, for error messages. Pure."""
 
 import re
 from collections import defaultdict
@@ -79,7 +79,7 @@ def toml_lines(text: str) -> dict[Place, int]:
 
 
 def _table_place(names: Sequence[str], counts: defaultdict[Place, int], *, is_list: bool) -> Place:
-    """The place of a header's table. If the path leads through a list of tables, its last table is meant."""
+    """The place of a header's table. If the path leads through a list of tables, it refers to the last table."""
     place: Place = ()
     for position, name in enumerate(names):
         place = (*place, name.strip().strip("\"'"))

@@ -1,7 +1,7 @@
 """MCP over stdio: lines from an editor on one side, one resuming WebSocket connection to the daemon on the other.
 
-Used by ``toold mcp``. It knows MCP's messages, the client library and where the daemon publishes its address; it knows
-nothing of limits, timeouts and what tools do.
+Used by ``toold mcp``. It depends on MCP's messages, the client library and the daemon's address file, but not on
+limits, timeouts or tools.
 """
 
 from .daemon_starter import DaemonStarter

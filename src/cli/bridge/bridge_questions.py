@@ -1,4 +1,4 @@
-"""Questions of running calls to the editor: requests in revisions with sessions, rounds in stateless ones."""
+"""Questions of running calls to the editor: as requests in revisions with sessions, as rounds in stateless ones."""
 
 import asyncio
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from .line_channel import LineChannel
 
 _STATE_BYTES: Final = 24
 _OWNER: Final = "editor"
-"""The channel has one client."""
+"""The label of the channel's only client."""
 _GONE: Final = "the editor did not answer"
 
 
@@ -54,7 +54,7 @@ class EditorRequests:
         return result
 
     def take(self, reply: RpcReply) -> None:
-        """Passes on the editor's answer to the question that waits for it; any other answer is dropped."""
+        """Passes the editor's answer to the waiting question; any other answer is dropped."""
         waiting = self._waiting.get(reply.id) if isinstance(reply.id, str) else None
         if waiting is not None and not waiting.done():
             waiting.set_result(reply)
@@ -70,8 +70,8 @@ class RoundCall:
         self._parked = False
 
     async def ask(self, frame: QuestionFrame) -> Mapping[str, Any]:
-        """Waits for the round with the answer. If the daemon withdraws the question between two rounds, the editor did
-        not begin the next round in time, and the call ends.
+        """Waits for the round with the answer. If the daemon withdraws the question between two rounds, because the
+        editor did not begin the next round in time, the call ends.
         """
         answer: asyncio.Future[Mapping[str, Any]] = asyncio.get_running_loop().create_future()
         self.open[frame.question_id] = frame, answer
@@ -86,7 +86,7 @@ class RoundCall:
             del self.open[frame.question_id]
 
     def answer(self, responses: Mapping[str, Any]) -> None:
-        """Passes on the answers of a round; answers to other questions are ignored."""
+        """Passes the answers of a round to their questions; other answers are ignored."""
         self._parked = False
         for name, (_, answer) in self.open.items():
             response = responses.get(name)
@@ -97,14 +97,14 @@ class RoundCall:
                     answer.set_exception(EditorRefusedError("the answer is not an object"))
 
     async def next_round(self) -> ToolResult | None:
-        """Waits for the call's result. Returns None if questions are open before."""
+        """Waits for the call's result. Returns None as soon as questions are open."""
         task = self.task
         if task is None:
             raise RuntimeError("the call has not been made")
         asked = asyncio.ensure_future(self._asked.wait())
         try:
             while not task.done():
-                await asyncio.sleep(0)  # questions asked at the same time are one round
+                await asyncio.sleep(0)  # so that simultaneous questions form one round
                 if any(not answer.done() for _, answer in self.open.values()):
                     self._asked.clear()
                     self._parked = True

@@ -1,4 +1,4 @@
-"""Resources, prompts and log messages over stdio: the daemon has the same methods, as calls over its WebSocket."""
+"""Resources, prompts and log messages over stdio, by calls of the daemon's methods of the same names."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -30,10 +30,10 @@ class BridgeResources:
         return catalog_answer(call.name, call.arguments, await self._link.call(call, None), envelope.revision)
 
     async def change(self, request: RpcRequest, envelope: RequestEnvelope) -> dict[str, Any] | MessageProblem:
-        """The empty result of a method that changes what the editor follows."""
+        """The empty result of a method that changes the editor's subscriptions."""
         answer = await self.answer(request, envelope)
         return answer if isinstance(answer, MessageProblem) else empty_result(envelope.revision)
 
     async def follow(self, method: str, params: Mapping[str, Any]) -> bool:
-        """Calls a method that changes what the editor follows; returns whether it succeeded."""
+        """Calls a method that changes the editor's subscriptions; returns whether it succeeded."""
         return (await self._link.call(ToolCall(uuid4().hex, method, dict(params)), None)).ok

@@ -1,4 +1,4 @@
-"""The bridge's link to the daemon: one client that reconnects, and a daemon that is started if none runs."""
+"""The bridge's link to the daemon: one client that reconnects. Starts a daemon if none runs."""
 
 import asyncio
 import logging
@@ -58,7 +58,7 @@ class _DaemonClient:
 
     @contextmanager
     def waiter(self) -> Iterator[None]:
-        """Count a waiting request, and convert connection errors to call errors."""
+        """Counts a waiting request for the duration of the block, and converts connection errors to call errors."""
         self.waiting += 1
         self.idle.clear()
         try:
@@ -77,7 +77,7 @@ class _DaemonClient:
 
 async def _no_answer(_: QuestionFrame) -> Mapping[str, Any]:
     """Handles a question during a call whose client declared no kinds of questions."""
-    raise ValueError("nothing was declared to be answered")
+    raise ValueError("the client declared no kinds of questions")
 
 
 class DaemonLink:
@@ -179,7 +179,7 @@ class DaemonLink:
             return daemon
 
     def _begin(self, previous: _DaemonClient | None) -> _DaemonClient:
-        """Create a client for the directory; the previous one closes when no request waits for it."""
+        """Create a client for the directory. The previous client closes when no request waits for it."""
         client = MCPWebSocketClient(
             client_name=self.editor.name or "toold-mcp",
             workspace=self.directory,

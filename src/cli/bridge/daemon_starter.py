@@ -35,7 +35,7 @@ STARTING_FILE: Final = "starting.lock"
 _START_S: Final = 60.0
 _POLL_S: Final = 0.05
 _SERVICE_S: Final = RESTART_AFTER_S + 5.0
-"""How long the service manager gets to restart its service before this process starts a daemon itself."""
+"""How long to wait for the service manager to restart its service, before this process starts a daemon."""
 _LOG_BYTES: Final = 10 * 1024**2
 """A longer log is rotated at the next start."""
 
@@ -121,7 +121,7 @@ class DaemonStarter:
 def daemon_environment(env: Mapping[str, str], directory: Path, cwd: Path) -> dict[str, str]:
     """The environment of a daemon that starts in ``directory``; paths relative to ``cwd`` become absolute.
 
-    A client's token is not the daemon's: if the directory has one, the daemon uses that, and not the client's.
+    If the directory has a token, the daemon uses it: a client's ``TOOLD_TOKEN`` is not passed on.
     """
     daemon_env = {**env, "TOOLD_STATE_DIR": str(directory)}
     if (directory / TOKEN_FILE).exists():
@@ -134,7 +134,7 @@ def daemon_environment(env: Mapping[str, str], directory: Path, cwd: Path) -> di
 
 
 def port_flags(env: Mapping[str, str], directory: Path, is_taken: Callable[[int], bool]) -> list[str]:
-    """Flags that pick a free port instead of a default port that is taken; clients find it by the address file."""
+    """Flags that replace a default port that is in use with a free one; clients find the port by the address file."""
     config = env.get("TOOLD_CONFIG")
     configured = _load_toml(Path(config) if config else directory / "toold.toml")
     flags = []

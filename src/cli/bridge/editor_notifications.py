@@ -23,7 +23,7 @@ _UPDATED: Final = "notifications/resources/updated"
 
 
 class _Listening(NamedTuple):
-    """What one subscription gets: the methods of changed lists, and the URIs of resources."""
+    """The content of one subscription: the methods of changed lists, and the URIs of resources."""
 
     methods: frozenset[str]
     uris: frozenset[str]

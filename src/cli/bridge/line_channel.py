@@ -1,6 +1,5 @@
-"""Messages as lines over two descriptors of any type: pipes, sockets, files or a terminal.
-
-Threads move the bytes: asyncio does not support files, and an editor that does not read must not block the event loop.
+"""Messages as lines over two descriptors of any type: pipes, sockets, files or a terminal. Threads read and write:
+asyncio does not support files, and an editor that does not read must not block the event loop.
 """
 
 import asyncio
@@ -13,7 +12,7 @@ from typing import Final
 
 _READ_BYTES: Final = 64 * 1024
 _READ_AHEAD: Final = 64
-"""The number of lines that are read ahead; after that the editor waits."""
+"""The number of lines that are read ahead; then the editor's writes block."""
 
 
 class LineTooLong:
@@ -21,7 +20,7 @@ class LineTooLong:
 
 
 class LineSplitter:
-    """Splits bytes into lines without line ends; empty lines are dropped. Pure."""
+    """Splits bytes into lines without newlines; drops empty lines. Pure."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -36,7 +35,7 @@ class LineSplitter:
         return lines
 
     def end(self) -> list[bytes | LineTooLong]:
-        """The last line, if it has no line end."""
+        """The last line, if no newline ended it."""
         line = self._complete(b"")
         return [] if line == b"" else [line]
 

@@ -1,4 +1,5 @@
-"""MCP over a line channel: forwards an editor's requests to the daemon, and answers and notifications to the editor.
+"""MCP over a line channel: forwards an editor's requests to the daemon, and the daemon's answers and notifications to
+the editor.
 
 Each request runs as a separate task. The result of ``initialize`` applies to the whole channel; requests of stateless
 revisions are self-contained.
@@ -66,7 +67,7 @@ _Method = Callable[[RpcRequest, RequestEnvelope], Awaitable[Any]]
 class StdioBridge:
     """Serves one editor's channel until the editor closes it.
 
-    Relative paths in arguments are resolved in the directory that the editor has open, else in ``directory``.
+    Relative paths in arguments are resolved in the editor's open directory, otherwise in ``directory``.
     """
 
     def __init__(
@@ -92,7 +93,8 @@ class StdioBridge:
         # listing.
         self._read_only_calls: set[asyncio.Task[Any]] = set()
         self._read_only: frozenset[str] = frozenset()
-        # The names of tools with an output schema in the last listing. A client that checks results has listed them.
+        # The names of the tools with an output schema in the last listing. Only editors that have listed tools check
+        # results.
         self._typed: frozenset[str] = frozenset()
         self._tasks: set[asyncio.Task[None]] = set()
         handshake: dict[str, _Method] = {
@@ -265,7 +267,7 @@ class StdioBridge:
         return request_error(result.error, envelope.revision) or call_result(result, envelope.revision)
 
     async def _call_method(self, request: RpcRequest, envelope: RequestEnvelope) -> Any:
-        """Calls a method about resources or prompts during which a server may ask."""
+        """Calls a method about resources or prompts, during which a server may ask questions."""
         call = parse_method_call(request, uuid4().hex, 0, answers=self._answers_in(envelope))
         if isinstance(call, MessageProblem):
             return call
@@ -280,7 +282,7 @@ class StdioBridge:
     async def _asking(
         self, call: ToolCall, request: RpcRequest, envelope: RequestEnvelope
     ) -> ToolResult | dict[str, Any] | MessageProblem:
-        """Makes a call, or continues it; returns its result, or that of a round that asks."""
+        """Makes or continues a call. Returns its result, or the questions of the next round."""
         stateless = envelope.revision.stateless
         following = read_round(request.params) if stateless else None
         if isinstance(following, MessageProblem):
@@ -292,7 +294,7 @@ class StdioBridge:
             )
             if isinstance(waiting, MessageProblem):
                 return waiting
-            # Progress is reported in the first round only: its token is not valid any longer.
+            # Only the first round reports progress: later rounds cannot use its token.
             async with progress_reports(self._lines, envelope.progress_token) as on_progress:
                 waiting.task = waiting.task or self._call_task(call, on_progress, waiting.ask)
                 try:
@@ -358,13 +360,13 @@ async def _acknowledge(_: RpcRequest, envelope: RequestEnvelope) -> dict[str, An
 
 
 def _without_tasks(revision: McpRevision) -> McpRevision:
-    """The revision without tasks: editors on a pipe do not need them, because their calls survive daemon restarts."""
+    """The revision without its tasks. Editors on a pipe do not need them: their calls survive daemon restarts."""
     return replace(revision, tasks=None)
 
 
 async def _shown(infos: tuple[ToolInfo, ...], revision: McpRevision) -> list[dict[str, Any]]:
-    """The tool entries of the revision, without those that its types reject. The types are imported only if a tool is
-    not trivially valid."""
+    """The tool entries of the revision, without tools that its types reject. The types are imported only for tools that
+    are not trivially valid."""
     tools = [tool_entry(info, revision) for info in infos]
     types = None if all(map(is_trivially_valid, tools)) else await asyncio.to_thread(official_types)
     if types is None:

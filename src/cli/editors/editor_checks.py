@@ -59,7 +59,7 @@ class _Entry:
 
 
 def _entry_in(file: EditorFile) -> _Entry | None:
-    """The entry; None if the editor is not installed or has none."""
+    """The entry; None if the editor is not installed or has no entry."""
     try:
         found: Any = file.editor.parse(file.path.read_bytes().decode("utf-8"))
     except OSError:

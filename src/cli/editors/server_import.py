@@ -1,6 +1,5 @@
-"""MCP servers of editors' configuration files, as sources of ``toold.toml``. Pure.
-
-Secrets do not become part of a source: they are returned separately, to be written to files that the source refers to.
+"""Converts MCP servers of editors' configuration files to sources of ``toold.toml``. Pure. Secrets are returned
+separately, to be written to files to which the source refers.
 """
 
 import base64
@@ -22,7 +21,7 @@ _HARMLESS: Final = re.compile(
     r"|[A-Za-z]{2}([_-][A-Za-z]{2})?(\.UTF-8)?|https?://[\w.-]+(:\d+)?/?",
     re.IGNORECASE,
 )
-"""Values of variables that are certainly not secrets: numbers, switches, levels, locales, servers. The path of a URL
+"""Values of variables that are certainly not secrets: numbers, switches, levels, locales, servers. A URL with a path
 may be a secret."""
 _PATH: Final = re.compile(r"(~|\.{1,2})?(/[\w.@ -]+)+/?")
 _PLAIN_HEADERS: Final = frozenset({"accept", "content-type", "user-agent"})

@@ -90,8 +90,8 @@ def _expected(before: Mapping[str, Any], keys: tuple[str, ...], value: Mapping[s
 
 
 def set_key(text: str, name: str, value: object) -> str:
-    """The text with ``name = value`` before the first table: in place of the key, else below the line in which it is
-    commented out, else at the end of the keys. All else stays.
+    """The text with ``name = value`` before the first table: in place of the key, otherwise below the line in which it
+    is commented out, otherwise at the end of the keys. The rest stays unchanged.
 
     Raises:
         RefusedFileError: the text is not TOML, or has the key in a form that cannot be replaced.
@@ -112,7 +112,7 @@ def set_key(text: str, name: str, value: object) -> str:
 
 
 def _placements(lines: list[str], name: str, line: str, end: int) -> Iterator[str]:
-    """The texts to try: the value of a key may span lines, and a line may be within a multi-line string."""
+    """The texts to try, because the value of a key may span lines, and a line may be part of a multi-line string."""
     for index in range(end):
         if re.match(rf"{re.escape(name)}[ \t]*=", lines[index]):
             for last in range(index + 1, end + 1):
