@@ -1,5 +1,5 @@
-"""The running process: settings, wiring, start and drain. The command line and tests use it; it imports every package
-except ``cli`` and ``client``, and knows neither vendors' SDKs nor what tools do.
+"""The running process: settings, wiring, start and drain. The command line and tests use it. It imports every package
+except ``cli`` and ``client``, and does not depend on vendors' SDKs or on what tools do.
 """
 
 from .checks.check_result import CheckResult

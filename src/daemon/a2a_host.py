@@ -1,4 +1,4 @@
-"""A2A for the daemon: its tasks, its operations and its server, made from the daemon's parts."""
+"""Creates the daemon's A2A parts: tasks, operations and server."""
 
 from collections.abc import Callable, Mapping
 
@@ -40,7 +40,7 @@ class A2AHost:
         settings: Callable[[], Settings],
         authenticate: Authenticate,
     ) -> None:
-        """``agents``: the definitions of those that are hosted now.
+        """``agents`` returns the definitions of the agents that are hosted now.
 
         Raises:
             SettingsError: the key of the cards, or the extra for push notifications, cannot be used.
@@ -68,7 +68,7 @@ class A2AHost:
         )
 
     async def send_notifications(self) -> None:
-        """While the daemon runs: sends push notifications."""
+        """Sends push notifications, as long as the daemon runs."""
         if self._sender is not None:
             await self._sender.run()
 

@@ -21,13 +21,13 @@ class OnlyAgent(NamedTuple):
     """The agent of a daemon that runs as one agent."""
 
     name: str
-    """Its name, or its id in the registry while the name is unknown."""
+    """Its name, or its id in the registry as long as the name is unknown."""
     hosted: bool
 
 
 class AgentHost:
-    """Makes a tool of each agent, and those for their recorded runs. A run in progress keeps the definition that it
-    began with."""
+    """Creates a tool for each agent, and the tools for recorded runs. A run in progress keeps the definition with which
+    it began."""
 
     def __init__(
         self,
@@ -42,7 +42,8 @@ class AgentHost:
         more: Sequence[Tool] = (),
     ) -> None:
         """``taken`` are the names of other tools; ``changed`` is called when ``tools`` has changed. ``deployed``
-        returns the deployed agents that fit to those of the settings; ``more`` are the tools that deploy agents.
+        returns the deployed agents that do not conflict with those of the settings; ``more`` are the tools that deploy
+        agents.
         """
         self._deployed = deployed
         self._more = more
@@ -63,7 +64,7 @@ class AgentHost:
         return self._agents
 
     def only(self) -> OnlyAgent:
-        """The agent of a daemon that runs as one."""
+        """The agent of a daemon that runs as one agent."""
         hosted = next(iter(self._agents), None)
         if hosted is not None:
             return OnlyAgent(hosted, True)
@@ -93,6 +94,7 @@ class AgentHost:
         return agents
 
     def _made(self) -> Sequence[Tool]:
-        """All tools; none without agents, because a listing costs every client tokens."""
+        """All tools. Without agents, there are no tools for runs either, because a listing costs every client
+        tokens."""
         agents = agent_tools(self._agents.values(), self._prompts, self._busy)
         return [*agents, *self._run_tools, *self._more] if agents else self._more

@@ -80,10 +80,10 @@ class Daemon:
         node_name: str,
         worker: WorkerSlot | None = None,
     ) -> None:
-        """``epoch`` identifies the process, ``node_name`` the node that it is; ``worker``: if it shares the ports."""
+        """``epoch`` identifies the process, ``node_name`` its node; ``worker`` is set if it shares the ports."""
         self.settings, self.worker = settings, worker
         self.catalog = catalog
-        """All models; ``view.catalog`` has those that the operator allows."""
+        """All models; ``view.catalog`` has the models that the operator allows."""
         self.state, self.store, self.vendors = state, store, vendors
         self.sender = settings_mapping.sender(settings, store)
         self.files = settings_mapping.workspace_access(settings)
@@ -325,7 +325,7 @@ class Daemon:
         self.principal_limits.apply(
             PrincipalLimit(token.principal, token.max_running, token.daily_budget) for token in book.tokens
         )
-        # A reserve for principals that hold no permit would be wasted if there is only one principal.
+        # If there is only one principal, a reserve for other principals would be wasted.
         several = self._has_auth and (self._has_oauth or bool(book.tokens))
         for permits in (self.router.permits, *(limiter.permits for limiter in self.limiters.values())):
             permits.keep_reserve(several)
@@ -380,7 +380,7 @@ class Daemon:
         return changes
 
     def watched_files(self) -> Sequence[Path]:
-        """The files whose changes are applied at once. Reads a directory, so it is quick but not free."""
+        """The files whose changes are applied at once. Reads a directory."""
         directory = self.settings.agent_dir
         return [*self.settings.config_places, *(agent_files(directory) if directory else ())]
 

@@ -1,5 +1,5 @@
-"""Calls that the daemon makes itself, such as those that make embeddings: admitted, limited, charged and recorded like
-every other."""
+"""Calls that the daemon itself makes, for example for embeddings. They are admitted, limited, charged and recorded like
+all calls."""
 
 from collections.abc import Mapping
 
@@ -11,8 +11,8 @@ from .dispatch import AwaitedResultPort, Router
 async def call_in_background(
     router: Router, tool: str, arguments: Mapping[str, Json], principal: Principal, *, timeout_s: float
 ) -> ToolResult:
-    """Call a tool of the daemon as this principal, whose budgets apply, and wait for the result. If the wait is
-    cancelled, so is a read-only call."""
+    """Call a tool of the daemon as this principal, whose budgets apply, and wait for the result. Cancelling the wait
+    also cancels a read-only call."""
     port = AwaitedResultPort()
     session = router.sessions.open(
         "toold",

@@ -1,6 +1,6 @@
-"""Publishes the tools of the sources: binds their arguments and makes the catalog in a thread, then replaces it.
-
-With a thousand tools this takes seconds, during which calls continue. Changes in that time are published together.
+"""Publishes the tools of the sources: binds their arguments and builds the catalog in a thread, then replaces the
+catalog. With a thousand tools this takes seconds, during which calls continue. Changes during that time are published
+together.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ _log = structlog.get_logger("toold.daemon")
 
 
 class CatalogPublisher:
-    """Makes the catalog of the installed tools and those of the sources, one catalog at a time."""
+    """Builds the catalog of the installed tools and the tools of the sources, one catalog at a time."""
 
     def __init__(
         self,
@@ -45,15 +45,15 @@ class CatalogPublisher:
         return self._binder.values
 
     def bind(self, binder: ToolBinder) -> None:
-        """Bind other values from the next catalog on."""
+        """Use these values in the next catalogs."""
         self._binder = binder
 
     def first(self) -> ToolCatalog:
-        """The catalog at the start, made at once."""
+        """The catalog at the start, built at once."""
         return self._make(self._binder, self._registry(), None)
 
     def request(self) -> None:
-        """The tools, their bound values or the toolsets have changed. Returns at once."""
+        """Requests a new catalog, because tools, their bound values or toolsets have changed. Returns at once."""
         self._requested += 1
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._publish(), name="publish tools")
@@ -90,5 +90,5 @@ class CatalogPublisher:
         self._errors = frozenset(errors)
         catalog = self._make_catalog(bound)
         if earlier is not None:
-            catalog.prepare(earlier)  # here, and not when a client asks for it
+            catalog.prepare(earlier)  # here, so that the first client does not wait for it
         return catalog

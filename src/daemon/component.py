@@ -21,7 +21,7 @@ class Component:
 
     name: str
     start: Callable[[], Awaitable[None]] = _do_nothing
-    """Starts the component. Components start in order; if one fails, those before it are closed."""
+    """Starts the component. Components start in order; if one fails, the earlier ones are closed."""
     run: Callable[[], Coroutine[Any, Any, None]] | None = None
     """Runs as a background task once all components have started, and is cancelled after the drain."""
     apply: Callable[[Settings], None] = _ignore

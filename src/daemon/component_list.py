@@ -28,18 +28,18 @@ from .persistence.state_directory import FullDiskError
 from .provider_setup import concurrency, daily_budgets
 
 _SENDING_GRACE_S: Final = 2.0
-"""The time at shutdown to send the last audit rows to Supabase, whose rest is sent after the next start; and the last
-spans, whose rest is lost."""
+"""The time at shutdown for sending the last audit rows to Supabase, and the last spans. The remaining rows are sent
+after the next start; the remaining spans are lost."""
 _SDK_GRACE_S: Final = 2.0
 """The time at shutdown for SDK calls whose callers are already answered."""
 _ADDRESS_RETRY_S: Final = 1.0
 """Time between two attempts to write the address file to a full disk."""
 _LEASE_CHECKS: Final = 8
-"""How often a node looks within a lease whether it has ended."""
+"""How many times per lease a node checks whether the lease has ended."""
 _ADOPTION_INTERVAL_S: Final = 60.0
-"""How often a node looks for detached calls to adopt, if it learns of no death."""
+"""How often a node looks for detached calls to adopt, if no death is reported."""
 _GARBAGE_THRESHOLDS: Final = (10_000, 20, 20)
-"""New objects, and collections of the younger generation, before a generation is collected."""
+"""The thresholds of garbage collection: new objects, or collections of the younger generation."""
 
 _log = structlog.get_logger("toold.daemon")
 
@@ -100,7 +100,7 @@ class ComponentList:
             Component(
                 "model availability", run=partial(daemon.view.availability.keep, at_once=daemon.settings.warm_up)
             ),
-            # The imports of the SDKs take seconds; a call that comes first waits for its SDK.
+            # Importing the SDKs takes seconds; an earlier call waits for its SDK.
             Component("warm up and loop lag", run=self._warm_up_and_watch),
             Component("configuration", run=partial(watch_config, daemon.watched_files, daemon.reload)),
             Component("tool catalog", apply=apply_to_catalog, close=daemon.publisher.close),
@@ -118,7 +118,8 @@ class ComponentList:
         ]
 
     def _cluster_components(self) -> list[Component]:
-        """After the ports, because the other nodes learn from this one where it listens."""
+        """The components of a node. They start after the ports, because the node announces its ports to the other
+        nodes."""
         cluster = self._daemon.cluster
         if cluster is None:
             return []
@@ -255,9 +256,9 @@ class ComponentList:
         self._daemon.principal_limits.quotas.apply(settings_mapping.call_quotas(settings))
 
     async def _warm_up_and_watch(self) -> None:
-        # A call creates dozens of objects that need no collection; the default threshold (700) would collect every few
-        # calls. Objects of modules are permanent, and do not slow down garbage collection once they are frozen. Those
-        # of the SDKs are frozen after their warm-up, all others before the sources are read.
+        # A call creates dozens of objects that need no collection; with the default threshold (700), a collection would
+        # run every few calls. The objects of modules are permanent; once frozen, they do not slow down collections.
+        # Objects of the SDKs are frozen after the warm-up, all others before the sources are read.
         gc.set_threshold(*_GARBAGE_THRESHOLDS)
         gc.freeze()
         if self._daemon.settings.warm_up:

@@ -1,4 +1,4 @@
-"""Authenticates callers by token: the daemon's own, a named one, or one of an OAuth issuer."""
+"""Authenticates callers by their token: the daemon's token, a named token, or a token of an OAuth issuer."""
 
 import hmac
 import time
@@ -25,7 +25,7 @@ class TokenIssuer(Protocol):
 
 
 class Authenticator:
-    """Implements ``Authenticate``. ``own`` is the daemon's token; None: auth is off, and every caller is local."""
+    """Implements ``Authenticate``. ``own`` is the daemon's token; with None, auth is off, and every caller is local."""
 
     def __init__(
         self,
@@ -56,9 +56,8 @@ class Authenticator:
         return AuthorizationDenied("invalid", _WRONG)
 
     def by_hash(self, sha256: str) -> Authorization | AuthorizationDenied:
-        """The authorization of the token with this hash, which its bearer showed earlier (a browser signed in with it).
-
-        If auth is off, each hash is that of a local caller.
+        """The authorization of the token with this hash, for a browser that signed in with the token. If auth is off,
+        every hash gives a local caller.
         """
         if not self.own_hash or hmac.compare_digest(sha256.encode(), self.own_hash.encode()):
             return Authorization(LOCAL)
@@ -96,17 +95,17 @@ class Authenticator:
 
 
 OwnToken = Callable[[str | None], Principal | None]
-"""Maps the daemon's token to its principal, and any other token, named ones included, to None."""
+"""Maps the daemon's token to its principal, and any other token, even a named one, to None."""
 
 
 def token_check(token: SecretStr | None) -> OwnToken:
-    """Returns a constant-time check against the daemon's token. None: auth is off, and every caller is local."""
+    """Returns a constant-time check against the daemon's token. With None, auth is off, and every caller is local."""
     if token is None:
         return lambda _: LOCAL
     expected = token.get_secret_value().encode()
 
     def check(presented: str | None) -> Principal | None:
-        # A token contains no surrogates, but the client's input may.
+        # The daemon's token contains no surrogates, but the client's input may.
         known = presented is not None and hmac.compare_digest(presented.encode(errors="surrogatepass"), expected)
         return LOCAL if known else None
 

@@ -15,11 +15,11 @@ FETCH_TIMEOUT_S: Final = 5.0
 MAX_BYTES: Final = 512 * 1024
 """The limit of a response; a set of a hundred keys is about 50 KiB."""
 REFRESH_S: Final = 3600.0
-"""Older keys are fetched again when the next token arrives, which bounds how long a withdrawn key is accepted."""
+"""Older keys are fetched again when the next token arrives; this limits how long a withdrawn key is accepted."""
 STALE_S: Final = 86_400.0
 """While the issuer is unreachable, its last keys are valid for this long."""
 UNKNOWN_KEY_S: Final = 30.0
-"""The minimum interval between refreshes for unknown key ids, which anyone can invent."""
+"""The minimum interval between refreshes for unknown key ids, because anyone can invent key ids."""
 RETRY_S: Final = 5.0
 """The minimum interval after a failed request."""
 
@@ -95,7 +95,7 @@ class IssuerKeys:
         _log.info("issuer's keys fetched", issuer=self._issuer, keys=len(self._keys))
 
     async def _jwks_uri(self, client: httpx.AsyncClient) -> str:
-        """Returns the URL of the keys, from the first metadata document found.
+        """Returns the URL of the keys, from the first metadata document that exists.
 
         Raises:
             ValueError: there is no metadata, or it is invalid.
@@ -137,7 +137,7 @@ async def _get(client: httpx.AsyncClient, address: str) -> dict[str, Any]:
         ValueError: the response is not a JSON object of acceptable size.
     """
     body = bytearray()
-    # No compression: a few bytes could expand to gigabytes before they are counted.
+    # No compression: a few bytes could expand to gigabytes before the limit applies.
     headers = {"accept": "application/json", "accept-encoding": "identity"}
     async with client.stream("GET", address, headers=headers) as response:
         if response.status_code != 200:
@@ -156,5 +156,5 @@ async def _get(client: httpx.AsyncClient, address: str) -> dict[str, Any]:
 
 
 def _signs(key: object) -> bool:
-    """Whether it is a public signing key. Symmetric keys are rejected: once published, anyone could sign with them."""
+    """Whether it is a public signing key. Symmetric keys are rejected: anyone could sign with a published one."""
     return isinstance(key, dict) and key.get("kty") in _SIGNING_TYPES and key.get("use", "sig") == "sig"

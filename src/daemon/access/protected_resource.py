@@ -1,6 +1,7 @@
 """The daemon as an OAuth 2.1 protected resource: its identifiers, its metadata, and what tokens permit. Pure.
 
-RFC 9728 defines the metadata that leads a client from a 401 to the issuer, RFC 8707 the resource that a token is for.
+RFC 9728 defines the metadata by which a client that gets a 401 finds the issuer; RFC 8707 defines the resource for
+which a token is valid.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -41,7 +42,7 @@ class ProtectedResource:
         return f"{parts.scheme}://{parts.netloc}{WELL_KNOWN}{parts.path}"
 
     def metadata(self, path: str, toolsets: Collection[str]) -> dict[str, Any] | None:
-        """Returns the metadata document at ``WELL_KNOWN`` plus ``path``, if there is one; an empty path is that of
+        """Returns the metadata document at ``WELL_KNOWN`` plus ``path``, if it exists; an empty path stands for
         ``/mcp``.
         """
         for toolset in (None, *toolsets):

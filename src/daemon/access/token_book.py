@@ -1,8 +1,8 @@
 """Named tokens: their principals, toolsets, rights, expiry and limits (decision 37). Pure.
 
-A token is 256 random bits, too many to guess, so its plain SHA-256 is stored. A slow hash, as for passwords that people
-choose, would only delay every hello. Tokens are looked up by hash. The time of a look-up depends on the hash of the
-input only, so it reveals nothing useful about other tokens.
+A token has 256 random bits and cannot be guessed, so its plain SHA-256 is stored. A slow hash, as for passwords that
+people choose, would only delay every hello. Tokens are looked up by hash. The time of a look-up depends only on the
+hash of the input, so it reveals nothing useful about other tokens.
 """
 
 import hashlib
@@ -15,7 +15,7 @@ import msgspec
 
 TOKEN_NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 PREFIX: Final = "toold_"
-"""A prefix by which scanners recognise tokens in the wrong place, such as a repository."""
+"""A prefix by which scanners recognize leaked tokens, for example in a repository."""
 _TOKEN_BYTES: Final = 32
 
 
@@ -44,7 +44,7 @@ class NamedToken(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     operator: bool = False
     """Whether it has the operator right."""
     acts_for_users: bool = False
-    """Whether it may act for users, whom its requests name."""
+    """Whether it may act for the users that its requests name."""
     writes_registry: bool = False
     """Whether it may change the served registry, as an operator may."""
 

@@ -25,9 +25,9 @@ if TYPE_CHECKING:  # psycopg is an extra
     from ...store.postgres.pg_inspection import PostgresInspection
 
 SLOW_ROUND_TRIP_S: Final = 0.02
-"""The round trip that is reported as slow: a journalled call waits for two commits."""
+"""A longer round trip is reported as slow: a journalled call waits for two commits."""
 MAX_CLOCK_SKEW_S: Final = 5.0
-"""The difference of clocks that is reported. Leases depend only on the database's clock, but times in audit rows and
+"""A larger difference of clocks is reported. Leases depend only on the database's clock, but times in audit rows and
 the expiry of tokens depend on the nodes' clocks.
 """
 NODE_CONNECTIONS: Final = 9
@@ -37,7 +37,7 @@ _BUCKET_REMEDY: Final = "see docs/cluster.md, Retained results; until then, resu
 
 
 async def shared_database(settings: Settings, running: DaemonAddress | None) -> list[CheckResult]:
-    """Checks ``store``; nothing if the database is embedded. ``running``: the daemon of this state directory."""
+    """Checks ``store``; no checks if the database is embedded. ``running``: the daemon of this state directory."""
     if settings.store is None:
         return []
     try:
@@ -98,7 +98,7 @@ def silent_node(node: NodeRow, reason: str) -> CheckResult:
 
 
 def answering_node(node: NodeRow, answer: "NodeSummary", *, clock_off_s: float) -> CheckResult:
-    """The check of a node from its answer; ``clock_off_s`` is how far its clock is ahead of the database's."""
+    """The check of a node that has answered; ``clock_off_s`` is how far its clock is ahead of the database's."""
     shown = f"{node.state}, {answer.connections} connections, {answer.calls} calls"
     if answer.problems:
         listed = "; ".join(answer.problems[:_SHOWN]) + ("; …" if len(answer.problems) > _SHOWN else "")
@@ -134,7 +134,7 @@ def _inspect(address: str) -> "PostgresInspection":
 
 
 def result_bucket(url: str | None) -> list[CheckResult]:
-    """Whether the bucket of large results can be written, read and emptied; nothing if there is none."""
+    """Whether the bucket of large results can be written, read and emptied; no check without a bucket."""
     if url is None:
         return []
     try:
@@ -147,7 +147,7 @@ def result_bucket(url: str | None) -> list[CheckResult]:
 
 
 def durability(found: "PostgresInspection") -> CheckResult:
-    """Whether a commit that is acknowledged survives a power cut."""
+    """Whether an acknowledged commit survives a power cut."""
     off = [name for name, on in (("fsync", found.fsync), ("synchronous_commit", found.synchronous_commit)) if not on]
     if not off:
         return CheckResult("store durability", "ok", "commits are on disk when they are acknowledged")
@@ -172,7 +172,7 @@ def pooler(found: "PostgresInspection") -> CheckResult:
 
 
 def round_trip(found: "PostgresInspection") -> CheckResult:
-    """The check of how long a statement takes."""
+    """Checks how long a statement takes."""
     shown = f"{found.round_trip_s * 1000:.1f} ms"
     if found.round_trip_s < SLOW_ROUND_TRIP_S:
         return CheckResult("store round trip", "ok", shown)
@@ -223,7 +223,7 @@ def node_name(name: str, nodes: Sequence[NodeRow], *, is_running: bool) -> Check
 
 
 def node_settings(own: dict[str, str], nodes: Sequence[NodeRow]) -> list[CheckResult]:
-    """Whether the other nodes have the settings of this one, and its version."""
+    """Whether the other nodes have the same settings and version as this one."""
     checks = []
     for node in nodes:
         details = details_of(node)

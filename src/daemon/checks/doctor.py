@@ -23,7 +23,7 @@ MIN_PYTHON: Final = (3, 11)
 async def diagnose(settings: Settings, *, env: Mapping[str, str] = os.environ) -> list[CheckResult]:
     """Run all checks with these settings.
 
-    Writes nothing. Sends only three secrets: Supabase's key to Supabase (its tables are not readable without it), the
+    Writes nothing. Sends only three secrets: Supabase's key to Supabase (which is needed to read its tables), the
     headers of ``[otel]`` to the collector, and the key of ``[registry]`` to the agent registry.
     """
     running = read_address(settings.state_dir)

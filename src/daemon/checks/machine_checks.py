@@ -158,7 +158,7 @@ def _schema_differences(path: Path) -> list[SchemaDifference]:
 
 
 def sandbox() -> CheckResult:
-    """How far the system confines the processes that run programs."""
+    """Checks how far the system confines the processes that run programs."""
     offered = available()
     parts = {
         "no files (Landlock)": offered.landlock > 0,
@@ -208,7 +208,7 @@ def open_files(settings: Settings) -> CheckResult:
 
 
 def tls(settings: Settings) -> CheckResult:
-    """The TLS files; settings with broken ones do not load."""
+    """The TLS files. They are valid, because settings with broken files do not load."""
     if settings.tls_cert is None:
         return CheckResult("tls", "ok", "off")
     return CheckResult("tls", "ok", f"{settings.tls_cert} and its key are valid")

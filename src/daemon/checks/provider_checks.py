@@ -1,4 +1,4 @@
-"""``toold providers``: what is configured, and whether a provider answers."""
+"""The checks of ``toold providers``: the configuration, and whether a provider answers."""
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -19,7 +19,7 @@ from .remote_checks import key_check, reach, sdk_check
 LIST_TIMEOUT_S: Final = 20.0
 COMPLETE_TIMEOUT_S: Final = 60.0
 MAX_ANSWER_TOKENS: Final = 16
-"""The limit for the completion that a check makes."""
+"""The limit of the completion that a check requests."""
 
 
 def provider_rows(settings: Settings) -> list[dict[str, Any]]:
@@ -91,7 +91,7 @@ class ProviderModels:
 
 
 async def list_models(settings: Settings, name: str) -> ProviderModels:
-    """The known models and those that the vendor lists: one request, free of charge.
+    """The known models and the models that the vendor lists: one request, free of charge.
 
     Raises:
         CallError: the provider has no key, or its vendor failed.

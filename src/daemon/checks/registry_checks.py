@@ -10,8 +10,8 @@ from .check_result import CheckResult
 
 
 async def agent_registry(settings: Settings, env: Mapping[str, str]) -> list[CheckResult]:
-    """One check per problem, or one for all agents. Asks the registry for each agent, until it fails to answer. No
-    check if none is configured."""
+    """One check per problem, or one check for all agents. Asks the registry for each agent, until a request fails. No
+    check if no registry is configured."""
     registry = settings.registry
     if registry is None or registry.url is None:
         return []

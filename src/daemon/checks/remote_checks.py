@@ -113,7 +113,7 @@ async def reach(name: str, url: str, setting: str) -> CheckResult:
 
 
 async def supabase(settings: Settings) -> list[CheckResult]:
-    """Whether the project exists, accepts the key and has all tables. No check if none is configured. Reads no rows."""
+    """Whether the project exists, accepts the key and has all tables. No check without a project. Reads no rows."""
     url, key = settings.supabase_url, settings.supabase_service_role_key
     if url is None and key is None:
         return []

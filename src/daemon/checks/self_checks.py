@@ -1,4 +1,4 @@
-"""The checks of the ``self-check`` tool inside the running daemon. Each function judges values passed to it. Pure."""
+"""The checks of the tool ``self-check`` inside the running daemon. Each function checks values passed to it. Pure."""
 
 import datetime as dt
 from collections.abc import Collection, Iterable, Mapping
@@ -12,11 +12,11 @@ FREE_BYTES_WARN: Final = 1024**3
 FREE_BYTES_FAIL: Final = 64 * 1024**2
 """Space for the database's log and one large answer."""
 DRIFT_S: Final = 60.0
-"""A larger clock change misplaces rows, days and budgets."""
+"""A larger change of the clock puts rows, days and budgets in the wrong place."""
 EARLIEST: Final = dt.datetime(2025, 1, 1, tzinfo=dt.UTC).timestamp()
 """Earlier than the first release."""
 BACKLOG: Final = 10_000
-"""The number of unsent calls that a working sender stays below."""
+"""A working sender has fewer unsent calls than this."""
 
 
 def as_data(check: CheckResult) -> dict[str, Any]:
@@ -67,7 +67,8 @@ def journal(problem: str | None) -> CheckResult:
 
 
 def provider(label: str, missing: str, state: BreakerState | None) -> CheckResult:
-    """Whether a vendor is available: ``missing`` names a missing setting, else ``state`` is its circuit breaker's."""
+    """Whether a vendor is available: ``missing`` names a missing setting; otherwise ``state`` is the state of its
+    circuit breaker."""
     if missing:
         return CheckResult(
             label, "warn", missing.partition(":")[0], missing.partition(": ")[2].removesuffix(".") or None

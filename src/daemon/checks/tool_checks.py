@@ -96,7 +96,7 @@ def _unknown(settings: Settings, pipelines: list[Tool]) -> Iterator[CheckResult]
     try:
         pins = known_pins(settings, settings.state_dir)
     except StoreError:
-        pins = KnownPins({})  # so any source may have any tool; the checks of the database say why
+        pins = KnownPins({})  # then any source may have any tool; the checks of the database report the reason
     for pipeline in pipelines:
         for name in named_by(Path(pipeline.source)):
             if name in registry or any(may_provide(*source, name, pins=pins) for source in settings.sources.items()):

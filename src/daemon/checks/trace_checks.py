@@ -12,7 +12,7 @@ COLLECTOR_TIMEOUT_S: Final = 5.0
 
 
 async def collector(settings: Settings, env: Mapping[str, str]) -> list[CheckResult]:
-    """Whether the collector accepts an empty request. No check if none is configured."""
+    """Whether the collector accepts an empty request. No check without a collector."""
     if settings.otel is None:
         return []
     try:

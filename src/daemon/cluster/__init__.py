@@ -1,3 +1,1 @@
-"""Several daemons on one database: which nodes are alive, who holds a session, relays to its holder, requests
-to peers.
-"""
+"""Several daemons on one database: the living nodes, the holders of sessions, relays to a holder, requests to peers."""

@@ -1,8 +1,8 @@
 """Permits of providers and daily budgets of all nodes: asks the database before a request is sent to a vendor.
 
-A request takes the daemon's own permit first, so the number of requests that ask the database is limited. If a provider
-is busy, one request of this node, the first in its queue, waits in the database for the next permit. It is notified,
-and also asks again every 250 ms.
+A request first takes a local permit, which limits the number of requests that ask the database. If a provider is busy,
+only the first request in this node's queue waits in the database for the next permit. It gets a notification, and also
+asks again every 250 ms.
 """
 
 import asyncio
@@ -30,11 +30,11 @@ from ...store import (
 from ..dispatch import Budget
 
 ASK_AGAIN_S: Final = 0.25
-"""Shorter than the two seconds after which a node that does not ask loses its turn (pg_schema_2.sql)."""
+"""Shorter than the two seconds after which a silent node loses its place in the queue (pg_schema_2.sql)."""
 _SETTLE_AGAIN_S: Final = 1.0
 """The time between two attempts to settle while the database cannot be reached."""
 _CHECKED_LATER_S: Final = 5.0
-"""The time after a statement without a response until its permit is looked up."""
+"""The time after a statement without a response until its permit is checked."""
 
 _log = structlog.get_logger("toold.cluster")
 
@@ -47,8 +47,7 @@ class _Line:
         """Held by the request whose turn it is."""
         self.waiting = 0
         self.busy = False
-        """Whether the database's last answer was that the provider is busy, so that this node has a place in its
-        queue.
+        """Whether the database has last answered that the provider is busy, so that this node has a place in the queue.
         """
         self.wake = asyncio.Event()
 
@@ -98,7 +97,7 @@ class ClusterAdmissions:
         self._lease = lease
         self._budgets = budgets
         self._lines: dict[str, _Line] = {}
-        # The requests of which the database may know: from before their first statement to after their last.
+        # The requests that the database may contain: from before their first statement until after their last one.
         self._known: set[int] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._closed = False
@@ -125,13 +124,13 @@ class ClusterAdmissions:
         return ClusterAdmission(self, request, budgets)
 
     async def run(self) -> None:
-        """Until cancelled: listens for permits, updates the spending of all nodes, and returns lost permits."""
+        """Until cancelled: listens for permits, updates the spending of all nodes, and releases lost permits."""
         self._port.start()
         unknown: frozenset[int] = frozenset()
         while True:
             try:
                 self._see(await self._port.budget_uses(), self._budgets())
-                # Twice, because a statement whose connection was lost may be executed a little later.
+                # Two checks, because a statement whose connection was lost may be executed a little later.
                 lost = await self._port.held() - self._known
                 for request_id in lost & unknown:
                     self.settle(request_id, None)
@@ -161,7 +160,7 @@ class ClusterAdmissions:
         """
         request = admission.request
         line = self._lines.setdefault(request.provider, _Line())
-        if line.busy:  # a refusal does not wait for its turn
+        if line.busy:  # first, so that a refusal does not have to wait in the queue
             await self._ask(admission, may_take=False)
             admission.tried.set()
         line.waiting += 1
@@ -185,7 +184,7 @@ class ClusterAdmissions:
         return not line.busy
 
     async def _ask(self, admission: ClusterAdmission, *, may_take: bool) -> AdmitAnswer:
-        """The database's answer. A request that is cancelled while it waits returns the permit that it was given.
+        """The database's answer. A request that is cancelled while it waits releases a permit that it got.
 
         Raises:
             CallError: it is refused.
@@ -212,7 +211,7 @@ class ClusterAdmissions:
         return answer
 
     def settle(self, request_id: int, cost: Cost | None) -> None:
-        """Returns a permit, in the background, however long that takes."""
+        """Releases a permit in the background, and retries until that succeeds."""
         if self._closed:
             return
         self._known.add(request_id)

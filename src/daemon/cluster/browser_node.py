@@ -12,7 +12,7 @@ from ..dispatch import node_of_token
 
 @dataclass(frozen=True, slots=True)
 class BrowserNode:
-    """Finds the node of a browser by its cookie, or by the link that is to sign it in."""
+    """Finds the node of a browser by its cookie, or by the link that signs it in."""
 
     name: str
     """The name of this node."""

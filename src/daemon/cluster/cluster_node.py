@@ -1,4 +1,4 @@
-"""This daemon as a node of a cluster: what the other parts of the daemon need to know about the other nodes."""
+"""This daemon as a node of a cluster. Gives the other parts of the daemon access to the other nodes."""
 
 import asyncio
 import ssl
@@ -33,11 +33,11 @@ from .pin_watch import PinWatch
 from .session_relay import RelayOptions, SessionRelay
 
 _LAST_WRITE_S: Final = 2.0
-"""How long a database that does not respond can delay each of three steps of the daemon's end."""
+"""How long a database that does not respond can delay each of three steps at shutdown."""
 _log = structlog.get_logger("toold.cluster")
 
 SHOWN_SETTINGS: Final = 5
-"""The most differing settings that one problem names."""
+"""The maximum number of differing settings that one problem names."""
 
 
 class ClusterNode:
@@ -62,7 +62,7 @@ class ClusterNode:
         self.admissions = ClusterAdmissions(store.limits, store.lease, budgets)
         """Permits of providers and budgets of all nodes."""
         self.shares = NodeShares(store.limits, store.lease)
-        """This node's shares of the calls that principals may run at once."""
+        """This node's shares of the ``max_running`` of principals."""
         store.limits.on_wake = self._wake
         self.pins = PinWatch(store.pins, sources)
         """The pins of sources as other nodes change them."""
@@ -88,7 +88,7 @@ class ClusterNode:
             self.shares.wake(name)
 
     async def announce(self, settings: Settings, files: Mapping[str, bytes], *, port: int, http_port: int) -> None:
-        """Stores how this node is reached, and the digests of its settings and of these files.
+        """Stores the address of this node, and the digests of its settings and of these files.
 
         Raises:
             StoreError: the database cannot be written.
@@ -214,7 +214,7 @@ def open_cluster(
 
 
 async def _attempt(writing: Awaitable[None], what: str) -> None:
-    """A write at shutdown. If it fails, the other nodes wait until the lease ends."""
+    """Attempts a write at shutdown. If it fails, the other nodes wait until the lease ends."""
     try:
         async with asyncio.timeout(_LAST_WRITE_S):
             await writing
@@ -245,7 +245,7 @@ def peer_secret(settings: Settings) -> SecretStr:
 
 
 def _tls(certificate: Path | None) -> ssl.SSLContext | None:
-    """Trusts the certificates that the system trusts, and that of this node, which all nodes may have."""
+    """A TLS context that trusts the system's certificates and this node's, which all nodes may share."""
     if certificate is None:
         return None
     context = ssl.create_default_context()

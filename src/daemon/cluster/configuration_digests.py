@@ -22,7 +22,7 @@ OF_ONE_NODE: Final = frozenset(
 
 
 class NodeDetails(msgspec.Struct, frozen=True):
-    """What a node announces about itself."""
+    """The version and the digests that a node announces."""
 
     version: str = ""
     settings: dict[str, str] = {}
@@ -37,7 +37,7 @@ def digests(settings: BaseModel, files: Mapping[str, bytes], digest: Callable[[s
 
 
 def details_of(node: NodeRow) -> NodeDetails:
-    """Returns what a node has announced about itself; empty if it has announced nothing, or in the format of another
+    """Returns the details that a node has announced; empty if it has announced nothing, or in the format of another
     version.
     """
     try:
@@ -72,7 +72,7 @@ def _text(value: object) -> str:
             return str(value)
     if dataclasses.is_dataclass(value):
         return _joined(f"{field.name}={_text(getattr(value, field.name))}" for field in dataclasses.fields(value))
-    return type(value).__name__  # a function, made from a value that is compared itself
+    return type(value).__name__  # a function: it is created from another setting, which is compared
 
 
 def _joined(parts: Iterable[str]) -> str:

@@ -1,8 +1,7 @@
-"""Relays HTTP requests about a session that another node holds, such as a repeated request with an idempotency key, and
-those of browsers that are signed in at another node.
-
-A request about a session is first served here. If another node turns out to hold the session, and nothing was answered
-yet, the request is sent to the holder unchanged.
+"""Relays HTTP requests to the node that must serve them: requests about a session that another node holds, such as a
+repeat with an idempotency key, and requests of browsers that are signed in at another node. A request about a session
+is first served here. If another node holds the session, and nothing was answered yet, the request is sent to the holder
+unchanged.
 """
 
 import asyncio
@@ -83,8 +82,8 @@ class HttpRelay:
     async def _serve_held(
         self, scope: Scope, received: list[Message], receive: Receive, send: Send, holder: NodeRow
     ) -> bool:
-        """Passes the request to the holder and its answer back. Returns False if the holder is dead: then the request
-        is served here.
+        """Passes the request to the holder, and the holder's answer back. Returns False if the holder is dead: then
+        this node serves the request.
         """
         address = address_of(holder)
         relayed = any(name == RELAYED_HEADER.encode() for name, _ in scope["headers"])

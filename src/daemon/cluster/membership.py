@@ -1,5 +1,5 @@
-"""Which nodes of the cluster are alive. Finds the dead ones, whose sessions and calls any other node may then take
-over.
+"""Keeps track of the living nodes of the cluster. Finds dead nodes, so that other nodes can take over their sessions
+and calls.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ class Membership:
 
     @property
     def epoch(self) -> str:
-        """This process."""
+        """The epoch of this process."""
         return self._store.epoch
 
     @property
@@ -78,7 +78,7 @@ class Membership:
             try:
                 await self.refresh()
             except StoreError:
-                pass  # The store reports this. Without the database, no node can be declared dead.
+                pass  # The store reports this error. Without the database, no node can be declared dead.
             except Exception:  # noqa: BLE001 - without this loop no dead node would be found
                 _log.exception("the nodes cannot be read")
             await asyncio.sleep(self._store.lease.lease_s / REFRESHES_PER_LEASE)

@@ -1,4 +1,4 @@
-"""How the nodes of a cluster reach each other."""
+"""The addresses at which the nodes of a cluster reach each other."""
 
 import errno
 
@@ -18,7 +18,7 @@ class NodeAddress(msgspec.Struct, frozen=True):
 
 
 def node_address(host: str, port: int, http_port: int, *, tls: bool) -> str:
-    """Returns what a node announces as its address, for ``address_of``."""
+    """Returns the text that a node announces as its address, for ``address_of``."""
     return msgspec.json.encode(NodeAddress(websocket_url(host, port, tls=tls), http_url(host, http_port))).decode()
 
 
@@ -30,7 +30,7 @@ def address_of(node: NodeRow) -> NodeAddress | None:
 
 
 def decode_node_address(announced: str) -> NodeAddress | None:
-    """Decodes what ``node_address`` returned; None if the text is something else."""
+    """Decodes a text that ``node_address`` returned; None for any other text."""
     try:
         return msgspec.json.decode(announced, type=NodeAddress)
     except msgspec.DecodeError:

@@ -1,8 +1,6 @@
-"""This node's shares of the calls that a principal may run at once on all nodes (``max_running``).
-
-Local calls take such a permit, too, so a call must not ask the database. Instead, each node has a share of the permits.
-It asks for more when a call has to wait, and returns permits that it has not used for a second or that other nodes
-want.
+"""This node's shares of the permits of principals whose ``max_running`` applies to all nodes together. Local calls take
+such a permit, too, so a call must not wait for the database. Instead, each node has a share of the permits. It asks for
+more when a call has to wait, and releases permits that it has not used for a second or that other nodes want.
 """
 
 import asyncio
@@ -16,7 +14,7 @@ from ...store import NodeLease, SharedLimitsPort, StoreError, boot_time
 ADJUST_INTERVAL_S: Final = 0.25
 """The time between two checks of the shares."""
 _UNUSED_CHECKS: Final = 4
-"""Permits that were not used at this number of checks are returned."""
+"""Permits that were unused at this number of checks are released."""
 
 
 class _Share:
@@ -28,9 +26,10 @@ class _Share:
         self.held = 0
         """The permits that the database has assigned to this node."""
         self.part = 0
-        """The most permits that this node should use."""
+        """The maximum number of permits that this node should use."""
         self.asked = False
-        """Whether another node wants or has returned permits, or it is unknown what the database has assigned."""
+        """Whether to ask the database: another node wants or has released permits, or the assigned number is
+        unknown."""
         self._wants: deque[int] = deque(maxlen=_UNUSED_CHECKS)
 
     def wanted(self) -> int:
@@ -40,7 +39,7 @@ class _Share:
 
 
 def must_ask(*, wants: int, held: int, part: int, in_use: int, asked: bool) -> bool:
-    """Whether to ask the database: for more permits, to return some, or because another node requested it. Pure."""
+    """Whether to ask the database: for more permits, to release some, or because another node requested it. Pure."""
     return asked or wants != held or (held > part and in_use < held)
 
 
@@ -71,14 +70,14 @@ class NodeShares:
         self._due.set()
 
     def wake(self, principal: str) -> None:
-        """Reports that another node wants permits of the principal, or has returned some."""
+        """Reports that another node wants permits of the principal, or has released some."""
         share = self._shares.get(principal)
         if share is not None:
             share.asked = True
             self._due.set()
 
     async def run(self) -> None:
-        """Until cancelled: adjusts the shares to what this node needs."""
+        """Until cancelled: adjusts the shares to the needs of this node."""
         while True:
             self._due.clear()
             await self.adjust()
@@ -87,7 +86,7 @@ class NodeShares:
                     await self._due.wait()
 
     async def adjust(self) -> None:
-        """Asks for missing permits, and returns unused ones."""
+        """Asks for missing permits, and releases unused ones."""
         if not self._lease.good(boot_time()):
             # Other nodes may have declared this one dead, and use its share.
             for share in self._shares.values():
@@ -101,7 +100,7 @@ class NodeShares:
         in_use = permits.in_use
         if not must_ask(wants=wants, held=share.held, part=share.part, in_use=in_use, asked=share.asked):
             return
-        permits.resize(min(permits.limit, in_use))  # no further call starts until the database has answered
+        permits.resize(min(permits.limit, in_use))  # so that no further call starts before the database answers
         share.asked = False
         try:
             answer = await self._port.share_running(principal, max_running=share.max_running, wants=wants, uses=in_use)

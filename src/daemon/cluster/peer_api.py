@@ -28,12 +28,12 @@ class PeerOperations(Protocol):
         ...
 
     async def find_call(self, principal: str, call_id: str) -> CallInfo:
-        """Returns a principal's call, as far as this node knows it."""
+        """Returns a principal's call, if this node knows it."""
         ...
 
     async def cancel_call(self, principal: str | None, call_id: str) -> bool:
-        """Cancels a call of a principal; of any principal if that is None. Returns False if the call does not run here
-        or is ending.
+        """Cancels a call of a principal; None stands for any principal. Returns False if the call does not run here or
+        is ending.
         """
         ...
 

@@ -20,18 +20,18 @@ from .peer_api import PEER_PATH
 from .peer_key import PEER_HEADER, PeerKey
 
 ANSWER_S: Final = 3.0
-"""A node answers within milliseconds. A node that is stopped delays the answer of the others by at most this time."""
+"""The timeout of a request. Nodes answer within milliseconds; a stopped node delays an answer by this time."""
 RECENT_S: Final = 1.0
-"""The maximum age of what pages of the dashboard show, which are rendered four times per second."""
+"""The maximum age of the calls that pages of the dashboard show; the pages are rendered four times per second."""
 
 CHECK_S: Final = 1.0
-"""The shortest time between two checks whether a node is alive."""
+"""The shortest time between two checks of whether a node is alive."""
 
 _log = structlog.get_logger("toold.cluster")
 
 
 class PeerClient:
-    """Requests to the other nodes. A node that does not answer counts as one without the call."""
+    """Sends requests to the other nodes. A node that does not answer counts as a node without the call."""
 
     def __init__(self, membership: Membership, key: PeerKey) -> None:
         self._membership = membership
@@ -65,8 +65,8 @@ class PeerClient:
         return any(msgspec.json.decode(answer)["cancelled"] for _, answer in answers)
 
     async def check(self, epoch: str) -> None:
-        """Declares a node dead if nothing listens at its address, so that what it holds is free before its lease
-        ends.
+        """Declares a node dead if nothing listens at its address, so that its sessions and calls are free before its
+        lease ends.
         """
         now = time.monotonic()
         node = self._membership.peer(epoch)
@@ -122,8 +122,8 @@ class PeerClient:
         return {node.epoch: msgspec.json.decode(answer) for node, answer in answers}
 
     def _candidates(self, node: NodeRow | None, call_id: str) -> Sequence[NodeRow]:
-        """The nodes that may run a call: the node that created it, whose epoch is in its id; or all nodes if that one
-        is dead, because any of them may have adopted the call.
+        """The nodes that may run a call: the node that created it, whose epoch is in its id; if that node is dead, all
+        nodes, because any of them may have adopted the call.
         """
         epoch = call_id.partition("-")[0]
         known = node or self._membership.peer(epoch)
@@ -138,8 +138,8 @@ class PeerClient:
         return [(node, answer) for node, answer in zip(nodes, answers, strict=True) if answer is not None]
 
     async def _declare_dead(self, node: NodeRow) -> None:
-        """Declares a node dead at whose address nothing listens, so that another node adopts its detached calls without
-        waiting.
+        """Declares a node dead if nothing listens at its address, so that another node adopts its detached calls
+        without delay.
         """
         with contextlib.suppress(StoreError):
             await self._membership.declare_dead(node, "unreachable")

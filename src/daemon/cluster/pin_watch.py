@@ -38,7 +38,7 @@ class PinWatch:
         return f"<PinWatch unannounced={sorted(self._unannounced)}>"
 
     def notify(self, source: str) -> None:
-        """Notifies the other nodes soon that the listing of a source has changed tools, so that they read theirs."""
+        """Soon notifies the other nodes that the listing of a source has changed tools, so that they read it again."""
         now = time.monotonic()
         if now >= self._announced_at.get(source, float("-inf")) + ANNOUNCE_AGAIN_S:
             self._announced_at[source] = now
@@ -74,5 +74,5 @@ class PinWatch:
         if news == "pins":
             self._wake.set()
             return
-        with suppress(LookupError):  # other settings, which `toold status` reports
+        with suppress(LookupError):  # the nodes have different sources; `toold status` reports this
             self._sources().refresh_one(name)

@@ -32,13 +32,13 @@ from .peer_key import RELAYED_HEADER, PeerKey
 ANSWER_S: Final = 3.0
 """How long a hello waits for the holder of its session. Then the connection closes with 1012: the client reconnects."""
 LEASE_END_S: Final = 7.0
-"""How long a hello waits for the end of the lease of a holder that does not answer, to take over its sessions. The
-client waits for 10 s; if it had to reconnect, its pauses would become longer and longer.
+"""How long a hello waits until the lease of a holder that does not answer has ended, to take over its sessions. The
+client waits 10 s for the answer; each reconnect would lengthen its delays.
 """
 _AGAIN_S: Final = 0.1
 """The time between two attempts to claim a session whose holder is stopping."""
 _CLOSE_S: Final = 1.0
-"""How long the other side of a relay has to answer the close."""
+"""How long to wait until the other side of a relay answers the close."""
 
 T = TypeVar("T")
 
@@ -120,7 +120,8 @@ class SessionRelay:
     async def open_or_relay(
         self, open_session: Callable[[], Awaitable[T]], hello: str | bytes, request: Request | None
     ) -> T | RelayedSession:
-        """Opens a session here, or at the node that holds it. If that node is dead, first takes over its sessions.
+        """Opens a session here, or at the node that holds it. If that node is dead, this node first takes over its
+        sessions.
 
         Raises:
             ServiceUnavailableError: its holder does not answer at present; or this connection is relayed already.

@@ -14,7 +14,7 @@ _FILES: Final = (TOKEN_FILE, TOKENS_FILE, AUDIT_KEY_FILE, *KEY_FILES)
 
 
 def shared_files(settings: Settings) -> Mapping[str, bytes]:
-    """Returns the content of these files, without the token file if a setting has the token. Missing files are
+    """Returns the content of these files, without the token file if a setting contains the token. Missing files are
     omitted.
     """
     names = [name for name in _FILES if name != TOKEN_FILE or (settings.auth and settings.token is None)]

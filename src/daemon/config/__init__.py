@@ -1,1 +1,1 @@
-"""The settings: their types and defaults, their sources, and which of them can change while the daemon runs."""
+"""The settings: their types, defaults and sources, and those that can change while the daemon runs."""

@@ -1,4 +1,4 @@
-"""Amounts of money in settings, also from variables."""
+"""Amounts of money in settings, including those from variables."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""Watches the settings file, in each place where it is searched, and the files of agents, and reloads the settings."""
+"""Watches the files of agents and the settings file, in each place where it can be, and reloads the settings."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence

@@ -1,4 +1,4 @@
-"""The model of calls that name none, and the models that the operator allows. Pure."""
+"""The model of calls that do not name one, and the models that the operator allows. Pure."""
 
 from collections.abc import Collection
 
@@ -21,7 +21,7 @@ def allowed_models(settings: Settings, catalog: ModelCatalog) -> ModelCatalog:
 
 
 def fallback_lists(settings: Settings) -> FallbackLists:
-    """The models that the operator named to be asked if another one fails."""
+    """The models that the operator has configured as fallbacks."""
     return FallbackLists(
         {name: tool.fallback for name, tool in settings.tools.items() if tool.fallback is not None},
         {vendor.info.name: vendor.fallback for vendor in settings.vendors if vendor.fallback},
@@ -29,9 +29,9 @@ def fallback_lists(settings: Settings) -> FallbackLists:
 
 
 def default_model(settings: Settings, catalog: ModelCatalog, available: Collection[str]) -> str | None:
-    """The first of these that exists: the operator's choice, which may be ``AUTO``; the model with the best value of
-    Kimi and GLM, if available, or the default of the first available vendor; the model with the best value among the
-    described models of the configured providers. None if there is none.
+    """The default model; None if there is none. It is the first of these that exists: the operator's choice, which may
+    be ``AUTO``; the available model of Kimi and GLM with the best value, or the default of the first available vendor;
+    the described model of the configured providers with the best value.
     """
     if settings.default_model is not None and (available or settings.default_model != AUTO):
         return settings.default_model

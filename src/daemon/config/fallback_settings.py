@@ -34,7 +34,7 @@ class ToolSettings(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
     fallback: FallbackNames | None = None
-    """None stands for the list of the provider. With an empty list, no other model is asked."""
+    """None: the provider's list applies. Empty: no other model is asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class FallbackLists:
     by_provider: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def of(self, tool: str, provider: str) -> tuple[str, ...]:
-        """The list of the tool, else that of the provider whose model was chosen."""
+        """The list of the tool, otherwise the list of the provider whose model was chosen."""
         own = self.by_tool.get(tool)
         return self.by_provider.get(provider, ()) if own is None else own
 

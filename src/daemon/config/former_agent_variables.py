@@ -1,4 +1,4 @@
-"""Environment variables of cs-agent-service that make the daemon one agent, and the settings that they set. Pure.
+"""Environment variables of cs-agent-service that configure the daemon as one agent, and their settings. Pure.
 
 They have an effect only together: ``AGENT_ID`` with ``REGISTRY_URL``, or ``AGENT_NAME`` with a prompt. Build systems
 and other programs use some of these names for other purposes.
@@ -21,7 +21,7 @@ from .former_prompt_variables import PROMPT_VARIABLES
 from .provider_settings import read_providers
 
 NOT_UNDERSTOOD: Final = "is not understood and has no effect"
-"""A text for the note about a variable that looks like one of the agent's."""
+"""The note about an unknown variable whose name resembles an agent's variable."""
 DEFAULT_LITELLM_MODEL: Final = "gpt-4o-mini"
 """The predecessor's default."""
 PROVIDER: Final = "litellm"
@@ -34,8 +34,7 @@ AGENT_VARIABLES: Final = (
     *("SYSTEM_PROMPT", "PROMPT_REF", "PHOENIX_PROMPT_NAME"),
     *_COLLECTORS,
 )
-"""The variables that only this module reads. Together with those of MCP servers and prompts, they are all variables of
-an agent.
+"""The variables that only this module reads. Other modules read the agent's variables for MCP servers and prompts.
 """
 WITHOUT_EFFECT: Final[Mapping[str, str]] = {
     "LITELLM_MASTER_KEY": "write the registry's key in REGISTRY_TOKEN",
@@ -49,20 +48,20 @@ _READ_ELSEWHERE: Final = ("DEFAULT_MODEL", "K_SERVICE")
 
 @dataclass(slots=True)
 class AgentEnvironment:
-    """What the variables set."""
+    """The settings from the variables."""
 
     values: dict[str, tuple[object, str]] = field(default_factory=dict)
     """Setting → value and variable."""
     tables: dict[str, dict[str, tuple[object, str]]] = field(default_factory=dict)
-    """Setting → name of a table → the table and its variable: they are added to those of toold.toml."""
+    """Setting → name of a table → the table and its variable. They are added to the tables of toold.toml."""
     notes: list[str] = field(default_factory=list)
-    """A line per variable that is set."""
+    """A line for each variable that is set."""
     claimed: set[str] = field(default_factory=set)
-    """Variables that lose their other meaning because of this one."""
+    """Variables that have no other meaning if they configure an agent."""
 
 
 def former_agent(env: Mapping[str, str], elsewhere: Collection[str]) -> AgentEnvironment:
-    """What the variables set, except settings that are set ``elsewhere``."""
+    """The settings from the variables, except settings that are set ``elsewhere``."""
     present = {name: value for name, text in env.items() if (value := text.strip())}
     found = AgentEnvironment()
     url = next((name for name in _REGISTRY_URLS if name in present), None)
@@ -95,7 +94,7 @@ def _litellm(present: Mapping[str, str], elsewhere: Collection[str], found: Agen
     url = present.get("LITELLM_URL")
     if url is None:
         return None
-    # The operator named the host, in a container's network mostly one without TLS.
+    # The operator named the host; within a container's network, most hosts have no TLS.
     base = url.rstrip("/").removesuffix("/v1")
     table: dict[str, Any] = {"type": PROVIDER, "base_url": f"{base}/v1", "allow_http": True}
     if "LITELLM_API_KEY" in present:
@@ -184,7 +183,7 @@ def _own_agent(present: Mapping[str, str], sources: list[str], found: AgentEnvir
 
 
 def _prompt(present: Mapping[str, str], found: AgentEnvironment) -> dict[str, str]:
-    """The prompt of roles that have none; the first variable that is set counts."""
+    """The prompt of roles without one; the first variable that is set counts."""
     fields = {"PHOENIX_PROMPT_NAME": "prompt_ref", "PROMPT_REF": "prompt_ref", "SYSTEM_PROMPT": "prompt"}
     named = [name for name in fields if name in present]
     if not named:

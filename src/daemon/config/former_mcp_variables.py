@@ -11,7 +11,7 @@ from ...tools import SecretLocation
 
 MCP_VARIABLES: Final = ("MCP_SERVERS",)
 MAX_SERVERS: Final = 100
-"""The most servers in each of the two forms; each server is a connection."""
+"""The maximum number of servers in each of the two forms; each server is a connection."""
 _NUMBERED: Final = re.compile(r"MCP_SERVER_(\d{1,4})_(NAME|TRANSPORT|ENDPOINT|URL|TOKEN)")
 _FIELDS: Final[Mapping[str, str]] = {
     "server_name": "name",
@@ -52,7 +52,7 @@ def is_mcp_variable(name: str) -> bool:
 
 
 def former_mcp_servers(present: Mapping[str, str]) -> McpEnvironment:
-    """The sources that the variables describe, and a note per variable or server. No note has a token."""
+    """The sources that the variables describe, and a note per variable or server. Notes contain no tokens."""
     found = McpEnvironment()
     if "MCP_SERVERS" in present:
         _listed(present["MCP_SERVERS"], found)
@@ -115,7 +115,7 @@ def _add(fields: Mapping[str, Any], auth: BearerAuth | None, number: int, variab
     if problem is not None:
         found.notes.append(f"{variable}: the server {name} is ignored: {problem}")
         return
-    # The operator named the host, in a container's network mostly one with a private address.
+    # The operator named the host; within a container's network, most hosts have private addresses.
     settings = McpSettings(type="mcp", url=fields["url"], auth=auth, allow_private=True)
     found.sources[name] = (settings, variable)
     note = f"{variable}: the server {name} is read as sources.{name}; write [sources.{name}]"

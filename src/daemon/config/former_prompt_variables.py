@@ -7,7 +7,7 @@ from ...prompts import PromptSettingsError, read_prompts
 
 
 class _ServerVariables(NamedTuple):
-    """The variables of one server of prompts."""
+    """The variables of one prompt server."""
 
     name: str
     """In ``[prompts]``."""
@@ -30,7 +30,7 @@ PROMPT_VARIABLES: Final = (
 
 
 def former_prompts(env: Mapping[str, str]) -> tuple[dict[str, Any], list[str]]:
-    """What the variables set in ``[prompts]``, and a note per variable that is set."""
+    """The settings of ``[prompts]`` from the variables, and a note for each variable that is set."""
     present = {name: value for name in PROMPT_VARIABLES if (value := env.get(name, "").strip())}
     table: dict[str, Any] = {}
     notes: list[str] = []
@@ -42,7 +42,7 @@ def former_prompts(env: Mapping[str, str]) -> tuple[dict[str, Any], list[str]]:
             continue
         url, *others = urls
         notes.extend(f"{name} is ignored: {url} is set already" for name in others)
-        # The operator named the host, in a container's network mostly one with a private address.
+        # The operator named the host; within a container's network, most hosts have private addresses.
         settings: dict[str, Any] = {"url": present[url], "allow_private": True}
         if server.key in present:
             settings["key"] = {"env": server.key}

@@ -33,7 +33,7 @@ class FormerVariable:
     setting: str
     convert: Callable[[str], object] = str
     also: Mapping[str, str] | None = None
-    """Further settings that it sets."""
+    """Further settings that the variable sets."""
     remark: Callable[[str], str] = lambda _: ""
     """Returns a remark for the note about the parts of the value that are not used."""
 
@@ -48,13 +48,13 @@ class FormerValue(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FormerEnvironment:
-    """What the former variables of an environment set."""
+    """The settings from the former variables of an environment."""
 
     values: tuple[FormerValue, ...]
     tables: Mapping[str, Mapping[str, FormerValue]]
-    """Setting → tables by name, which are added to those that are set elsewhere."""
+    """Setting → tables by name. They are added to the tables that are set elsewhere."""
     notes: tuple[str, ...]
-    """A line per variable that is set and known: which setting to write instead, or why it is ignored."""
+    """A line for each known variable that is set: the setting to use instead, or why it is ignored."""
 
 
 def _days(hours: str) -> object:
@@ -78,7 +78,7 @@ def _models(names: str) -> dict[str, bool]:
 
 
 def _shipped_model(name: str) -> object:
-    """Former servers had no providers of ``toold.toml``, so the name is one of the catalog."""
+    """Looks a model up in the catalog only: former servers had no configured providers."""
     if name.lower() == AUTO:
         return AUTO
     try:
@@ -93,7 +93,7 @@ class _UnknownModelError(ValueError):
 
 def _known_models(names: str) -> object:
     known = [name for name, is_known in _models(names).items() if is_known]
-    return known or _names(names)  # no model is known: the error of the setting says so
+    return known or _names(names)  # if no model is known, the error of the setting names them
 
 
 def _unknown_models(names: str) -> str:
@@ -195,11 +195,11 @@ UNUSED: Final[Mapping[str, str]] = {
     ),
     **dict.fromkeys(("KIMI_FILES_*", "KIMI_CACHE_*", "ROUTER_*", "PAL_MCP_FORCE_ENV_OVERRIDE"), _BUILT_IN),
 }
-"""Variables without an equivalent, by globs, and why. The first match counts."""
+"""Variables without an equivalent, as globs, and the reasons. The first match counts."""
 
 
 def read_former(env: Mapping[str, str], elsewhere: Collection[str]) -> FormerEnvironment:
-    """What the former variables set, except the settings that are set ``elsewhere``."""
+    """The settings from the former variables, except settings that are set ``elsewhere``."""
     agent = former_agent(env, elsewhere)
     values = {setting: FormerValue(setting, *value) for setting, value in agent.values.items()}
     notes: list[str] = []
@@ -231,7 +231,7 @@ def read_former(env: Mapping[str, str], elsewhere: Collection[str]) -> FormerEnv
 
 
 def unused_variables(env: Mapping[str, str]) -> dict[str, str]:
-    """The variables that are set and have no effect, and why."""
+    """The variables that are set and have no effect, with the reasons."""
     known = {row.name for row in VARIABLES} | set(TOOL_VARIABLES) | set(PROMPT_VARIABLES)
     aliases = _names_of_settings()
     unused: dict[str, str] = {}
@@ -244,7 +244,7 @@ def unused_variables(env: Mapping[str, str]) -> dict[str, str]:
 
 
 def _names_of_settings() -> set[str]:
-    """The variables that are names of settings today, such as ``KIMI_BASE_URL``."""
+    """The former variables that are still names of settings, such as ``KIMI_BASE_URL``."""
     return {
         str(choice)
         for field in Settings.model_fields.values()
@@ -287,7 +287,7 @@ def _toolset(env: Mapping[str, str], elsewhere: Collection[str], notes: list[str
 
 
 def _prompts(env: Mapping[str, str], elsewhere: Collection[str], notes: list[str]) -> Iterator[FormerValue]:
-    """The servers and files of prompts that the variables describe."""
+    """The prompt servers and files that the variables describe."""
     present = [name for name in PROMPT_VARIABLES if env.get(name, "").strip()]
     if "prompts" in elsewhere:
         notes.extend(f"{name} is ignored: prompts is set already" for name in present)

@@ -99,9 +99,8 @@ def allowed_by(catalog: ModelCatalog, vendors: Iterable[VendorSettings]) -> Mode
 
 
 def fallback_problem(names: Iterable[str], catalog: ModelCatalog, *, provider: str | None = None) -> str | None:
-    """Returns what is wrong with a list of models to ask if another one fails; None if nothing is.
-
-    ``provider`` is the provider that has the list.
+    """Returns the problem of a list of fallback models; None if it is valid. ``provider`` is the provider that has the
+    list.
     """
     ids: set[str] = set()
     for name in names:

@@ -1,4 +1,4 @@
-"""What the operator states about models of configured providers, ``[models."PROVIDER/ID"]``; see docs/providers.md."""
+"""The operator's facts about models of configured providers, ``[models."PROVIDER/ID"]``; see docs/providers.md."""
 
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Self
@@ -41,7 +41,7 @@ class PriceSettings(_Table):
 
 
 class ModelSettings(_Table):
-    """Fields of ``Model``; None if nothing is stated."""
+    """Fields of ``Model``; None for fields that the operator does not state."""
 
     kind: ModelKind | None = None
     context_window: _Tokens | None = None
@@ -98,7 +98,7 @@ def _model(name: str, table: object) -> ModelSettings:
 
 
 def unknown_providers(models: Iterable[str], providers: Iterable[str]) -> str | None:
-    """Returns what is wrong if a model's provider is not among the configured ones, else None."""
+    """Returns the problem if a model's provider is not configured; otherwise None."""
     known = list(providers)
     for name in models:
         provider = name.partition("/")[0]

@@ -37,7 +37,7 @@ _Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, ma
 
 
 class OtelSettings(BaseModel):
-    """Where traces are sent, and what they contain."""
+    """The destination and the content of traces."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
@@ -53,7 +53,7 @@ class OtelSettings(BaseModel):
     """Phoenix' project; None: the service's name."""
     queue_spans: Annotated[int, Field(ge=1, le=1_000_000)] = 8192
     queue_bytes: Annotated[int, Field(ge=1)] = 32 * 1024**2
-    """The limit for the content that waits, in bytes."""
+    """The limit of the content that waits to be sent, in bytes."""
 
     @field_validator("endpoint", "traces_endpoint")
     @classmethod
@@ -93,7 +93,7 @@ class OtelSettings(BaseModel):
 
     @property
     def traces_url(self) -> str:
-        """Where spans are sent."""
+        """The URL to which spans are sent."""
         if self.traces_endpoint is not None:
             return self.traces_endpoint
         base = (self.endpoint or "").rstrip("/")
@@ -201,7 +201,7 @@ def merged_otel(table: object, env: Mapping[str, str]) -> object:
         return table
     own: dict[str, Any] = {**(table or {}), **otel_in(env)}
     named = not _ENDPOINTS.isdisjoint(own)
-    if named:  # one place names the collector
+    if named:  # OpenTelemetry's variables must not name another collector
         env = {name: value for name, value in env.items() if not name.endswith("_ENDPOINT")}
     fallbacks = otel_fallbacks(env)
     if not own and _ENDPOINTS.isdisjoint(fallbacks):

@@ -31,13 +31,13 @@ PROVIDERS_PREFIX: Final = "TOOLD_PROVIDERS__"
 _NAME: Final = re.compile(r"[a-z][a-z0-9_-]{0,31}")
 """The name is the first part of the models' full names."""
 MAX_GLOBS: Final = 200
-"""The most globs of one list; each is compared with each model."""
+"""The maximum number of globs in a list; each is compared with each model."""
 _Globs = Annotated[
     tuple[Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)], ...],
     Field(max_length=MAX_GLOBS),
 ]
 NO_KEY_NEEDED: Final = "not needed"
-"""The text that is shown as the origin of a key if the provider has none."""
+"""The text shown as the origin of the key if the provider needs none."""
 _NO_KEY: Final = SecretStr("unused")
 """Sent as the key to servers that need none, because the openai SDK requires a key."""
 
@@ -162,8 +162,8 @@ def read_key(settings: ProviderSettings, env: Mapping[str, str]) -> ConfiguredKe
 
 
 def _needs_no_key(preset: ProviderPreset, settings: ProviderSettings, env: Mapping[str, str]) -> bool:
-    """Whether no key is sent. The key in a vendor's variable is sent only to this vendor. The key in the variable of a
-    server that operators run themselves is sent to any address, if the variable is set.
+    """Whether no key is sent. The key in a vendor's variable is sent only to this vendor. For servers that operators
+    run themselves, the key in the variable, if set, is sent to any address.
     """
     if preset.key_variable is None:
         return True

@@ -10,7 +10,7 @@ from .provider_settings import ProviderSettings
 def provider_terms(
     providers: Mapping[str, ProviderSettings], models: Mapping[str, ModelSettings]
 ) -> dict[str, ProviderTerms]:
-    """What the settings state about the models of each configured provider."""
+    """The facts in the settings about the models of each configured provider."""
     return {name: _terms(name, table, models) for name, table in providers.items()}
 
 

@@ -23,7 +23,7 @@ _Globs = Annotated[
 
 
 class QuotaSettings(BaseModel):
-    """How many calls of these tools each of these principals may make."""
+    """A limit on the calls of some tools by each of some principals."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
