@@ -1,4 +1,4 @@
-"""The vendors: the model catalog, the vendor-neutral completion request, and the vendor transports.
+"""Vendors: the model catalog, the vendor-neutral completion request, and the vendor transports.
 
 The simulator is a separate subpackage (``from ..providers.simulator import Simulator``), loaded only if used.
 """

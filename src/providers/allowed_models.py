@@ -8,9 +8,11 @@ from .model_catalog import ModelCatalog
 
 
 def restrict(catalog: ModelCatalog, allowed: Mapping[str, Collection[str]]) -> ModelCatalog:
-    """The catalog with the allowed models only, by provider and id. A provider without any is not restricted.
+    """The catalog with only the allowed models, given by provider and id. Providers without an entry are not
+    restricted.
 
-    If a provider's default model is not allowed, its default is the best value among the allowed ones, or the first.
+    If a provider's default model is not allowed, the best value among its allowed models is the default, else the
+    first.
     """
     kept = [model for model in catalog.models if not allowed.get(model.provider) or model.id in allowed[model.provider]]
     refused = [model for model in catalog.models if model not in kept]

@@ -1,7 +1,6 @@
 """The default model: the best value among the models of the available vendors. Pure.
 
-Vendors price their models by quality, so the rule takes the cheapest of the models that can do the same. A caller gets
-a more expensive one by naming it.
+The rule takes the cheapest model that has all required abilities. Callers get a more expensive model by naming it.
 """
 
 from collections.abc import Iterable
@@ -13,24 +12,23 @@ INPUT_TOKENS: Final = 10_000
 """The tokens of a prompt with some files. Models are compared by the price of this prompt and ``OUTPUT_TOKENS``."""
 OUTPUT_TOKENS: Final = 1_000
 MIN_WINDOW: Final = 128_000
-"""The window of the smaller current models: a conversation of ``conversation_tokens`` fits."""
+"""The minimum window: that of the smaller current models. A conversation of ``conversation_tokens`` fits."""
 MIN_ANSWER: Final = 16_384
-"""The longest answer that the tools expect, with some thinking."""
+"""The minimum ``max_output``: the longest answer that the tools expect, with some thinking."""
 
 
 def best_value(models: Iterable[Model]) -> Model | None:
-    """The cheapest model that can do all that toold's tools ask for; None if none can.
+    """The cheapest model with all abilities that toold's tools need; None if there is none.
 
     It calls tools, can think, answers in JSON that its vendor enforces, has a window and an answer of a useful length,
-    a known price, and no date of retirement. Among equally cheap models, the one with the larger window
-    is chosen, then the earlier one.
+    a known price, and no date of retirement. Among equally cheap models, a larger window wins, then the earlier entry.
     """
     capable = [model for model in models if _is_capable(model)]
     return min(capable, key=lambda model: (_typical_price(model), -(model.context_window or 0)), default=None)
 
 
 def price_text(price: ModelPrice | None) -> str:
-    """A price for people."""
+    """A price in a form for people."""
     if price is None:
         return "price unknown"
     if not price.input and not price.output:

@@ -1,8 +1,8 @@
 """HTTP connections that are closed when their call is cancelled, at any point.
 
-httpcore shields its cleanup from anyio's cancellation but not from asyncio's: a cancellation while it opens or closes a
-connection leaves the connection open and the vendor working for a cancelled call. So each call gets its own HTTP
-client, and a call that fails or is cancelled closes its client with all connections.
+httpcore shields its cleanup from anyio's cancellation but not from asyncio's. A cancellation while it opens or closes a
+connection leaves the connection open, and the vendor works for a cancelled call. So each call has a separate HTTP
+client, and a failed or cancelled call closes its client with all connections.
 """
 
 import asyncio
@@ -33,7 +33,9 @@ _on_retry: ContextVar[Callable[[], None] | None] = ContextVar("on_retry", defaul
 
 @contextmanager
 def count_sdk_retries(on_retry: Callable[[], None]) -> Iterator[None]:
-    """Within the block, calls ``on_retry`` for each request of a call after its first one: it is a retry by the SDK."""
+    """Within the block, calls ``on_retry`` for each request of a call after its first one, which is a retry of the
+    SDK.
+    """
     token = _on_retry.set(on_retry)
     try:
         yield
@@ -42,7 +44,7 @@ def count_sdk_retries(on_retry: Callable[[], None]) -> Iterator[None]:
 
 
 def trusted_certificates() -> ssl.SSLContext:
-    """The certificates that vendors are verified against, loaded once: they take 20 ms and some MB."""
+    """The trusted certificates for vendors. Loaded once, because they take 20 ms and some MB."""
     return _load_certificates(os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR"))
 
 
@@ -53,7 +55,7 @@ def _load_certificates(_file: str | None, _directory: str | None) -> ssl.SSLCont
 
 @cache
 def _no_certificates() -> ssl.SSLContext:
-    """For the simulator, which listens on a loopback port without TLS."""
+    """An empty context for the simulator, which listens on a loopback port without TLS."""
     return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
@@ -101,15 +103,16 @@ class CallConnections(Generic[C]):
 
 class _CallLine(Generic[C]):
     """A client and its latest TCP connection. The client loses track of a connection that is interrupted between TCP
-    and TLS."""
+    and TLS.
+    """
 
     def __init__(self, new_client: Callable[..., C], *, trust_env: bool, verify: ssl.SSLContext) -> None:
-        # A redirect is an error: key and prompt are never sent elsewhere. The openai SDK would follow it.
+        # A redirect is an error, so that key and prompt are never sent elsewhere. The openai SDK would follow it.
         self.client = new_client(
             trust_env=trust_env, verify=verify, event_hooks={"request": [self._watch]}, follow_redirects=False
         )
         self.sent = 0
-        """Requests of the current call."""
+        """The number of requests of the current call."""
         self._connection: Any = None
 
     async def _watch(self, request: Any) -> None:

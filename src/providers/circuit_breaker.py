@@ -1,4 +1,4 @@
-"""The circuit breaker: refuses requests to a failing vendor immediately, with occasional probes. Pure.
+"""The circuit breaker: refuses requests to a failing vendor at once, except occasional probes. Pure.
 
 ``counts_against_vendor`` decides which failures count. An error response (wrong key, rate limit, bad request) shows
 that the vendor works, and counts as success.
@@ -17,8 +17,9 @@ LONGEST_PAUSE_S: Final = 120.0
 """Each failed probe doubles the pause, up to this limit."""
 
 MIN_SILENCE_S: Final = 20.0
-"""A timeout counts only if the vendor was silent for this long: a caller's short deadline, or a long answer that was
-still streaming, must not open the circuit for others."""
+"""A timeout counts only if the vendor was silent for this long. A caller's short deadline, or a long answer that is
+still streaming, must not open the circuit for others.
+"""
 
 BreakerState = Literal["closed", "open", "half-open"]
 
@@ -36,14 +37,14 @@ class CircuitBreaker:
     pause_s: float = FIRST_PAUSE_S
     """The current or next pause."""
     answered_at: float | None = None
-    """When the vendor last answered; None if it has not answered yet."""
+    """The time of the vendor's last answer; None if it has not answered yet."""
     _closed: bool = True
     _refuse_until: float = 0.0
-    """While not closed: the time of the next probe."""
+    """The time of the next probe, unless the breaker is closed."""
     _probing: bool = False
 
     def state(self, now: float) -> BreakerState:
-        """For status displays: closed, open, or half-open if a probe runs or may start."""
+        """The state for displays: closed, open, or half-open if a probe runs or may start."""
         if self._closed:
             return "closed"
         return "half-open" if self._probing or now >= self._refuse_until else "open"
@@ -59,7 +60,7 @@ class CircuitBreaker:
         return None
 
     def record_success(self, now: float) -> None:
-        """The vendor responded, possibly with an error response."""
+        """Records that the vendor responded, possibly with an error response."""
         self.answered_at = now
         self.failures = 0
         self.pause_s = FIRST_PAUSE_S
@@ -67,7 +68,7 @@ class CircuitBreaker:
         self._probing = False
 
     def record_failure(self, now: float) -> None:
-        """The vendor was down or did not answer in time.
+        """Records that the vendor was down or did not answer in time.
 
         While the breaker is open without a probe, the failure belongs to an earlier request and changes nothing.
         """
@@ -84,7 +85,9 @@ class CircuitBreaker:
         self._refuse_until = now + self.pause_s
 
     def record_cancelled(self, now: float) -> None:
-        """The request was cancelled, so its outcome is unknown. If it was the probe, the next may start at once."""
+        """Records that the request was cancelled, so its outcome is unknown. If it was the probe, the next may start at
+        once.
+        """
         if self._probing:
             self._probing = False
             self._refuse_until = now

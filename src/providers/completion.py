@@ -21,7 +21,7 @@ class ImagePart:
 
     url: str
     detail: str | None = None
-    """How closely the model looks at it, in OpenAI's terms."""
+    """How closely the model looks at the image, in OpenAI's terms."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +41,13 @@ class ToolInvocation:
     name: str
     arguments: str
     extra_content: Mapping[str, Any] | None = None
-    """What the vendor sent with the call and wants back with its result, such as Gemini's thought signature."""
+    """Data that the vendor sent with the call and expects back with its result, such as Gemini's thought signature."""
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One message. ``tool`` messages have ``tool_call_id`` and ``tool_name``, ``assistant`` ones ``tool_calls``.
+    """One message. ``tool`` messages have ``tool_call_id`` and ``tool_name``; ``assistant`` messages may have
+    ``tool_calls``.
 
     Each call of an ``assistant`` message has one result, in any order, before the next message of another role.
     """
@@ -56,7 +57,7 @@ class Message:
     tool_calls: tuple[ToolInvocation, ...] = ()
     tool_call_id: str | None = None
     tool_name: str | None = None
-    """``name`` on the wire. Required by Kimi's built-in tools; of other messages, the speaker's name."""
+    """``name`` on the wire, which Kimi's built-in tools require. For other messages, the speaker's name."""
     reasoning: str = ""
     """The reasoning of an ``assistant`` message, which thinking models require with the results of their tool calls."""
 
@@ -69,7 +70,7 @@ class FunctionTool:
     description: str
     parameters: dict[str, Any]
     strict: bool | None = None
-    """Whether its arguments must match the schema exactly, if the vendor enforces that."""
+    """Whether the arguments must match the schema exactly, if the vendor enforces that."""
 
 
 Recency = Literal["oneDay", "oneWeek", "oneMonth", "oneYear"]
@@ -78,7 +79,7 @@ Recency = Literal["oneDay", "oneWeek", "oneMonth", "oneYear"]
 
 @dataclass(frozen=True, slots=True)
 class WebSearch:
-    """The vendor's web search as a tool of the model. For fields that are None the vendor's defaults apply.
+    """The vendor's web search as a tool of the model. None in a field selects the vendor's default.
 
     GLM searches during the completion and accepts the settings. Kimi's ``$web_search`` has no settings and is called by
     the model; ``follow_up`` returns the messages to send next.
@@ -87,7 +88,7 @@ class WebSearch:
     query: str | None = None
     """Replaces the model's own query."""
     count: int | None = None
-    """Results, 1 to 50."""
+    """The number of results, 1 to 50."""
     recency: Recency | None = None
     domain: str | None = None
     """Only pages of this domain, such as ``docs.python.org``."""
@@ -104,7 +105,7 @@ class SearchResult:
     media: str = ""
     """The site's name."""
     published: str = ""
-    """As the vendor writes it, usually ``YYYY-MM-DD``."""
+    """The date in the vendor's format, usually ``YYYY-MM-DD``."""
     reference: str = ""
     """The reference in the model's answer, such as ``ref_1``."""
 
@@ -113,15 +114,15 @@ class SearchResult:
 class JsonFormat:
     """Requests one JSON object, with ``schema`` if given.
 
-    If the vendor can enforce the schema (``Model.structured``), it is sent as a parameter. Otherwise it is part of the
-    instructions, and only JSON is enforced, so the reader must validate the answer.
+    If the vendor can enforce the schema (``Model.structured``), it is sent as a parameter. Otherwise the instructions
+    contain it, and only JSON is enforced, so the reader must validate the answer.
     """
 
     schema: dict[str, Any] | None = None
     """A JSON Schema object. Kimi supports a subset: ``type`` is required, ``$ref`` must stand alone, no tuples."""
     name: str = "answer"
     strict: bool | None = None
-    """Whether the vendor must enforce the schema; None: if it can. Only OpenAI-compatible vendors have the choice."""
+    """Whether the vendor must enforce the schema; None: if it can. Only OpenAI-compatible vendors offer this choice."""
 
 
 ToolChoice = Literal["none", "required"]
@@ -129,26 +130,28 @@ ToolChoice = Literal["none", "required"]
 
 @dataclass(frozen=True, slots=True)
 class CompletionRequest:
-    """One request to one model. For fields that are None the vendor's defaults apply."""
+    """One request to one model. None in a field selects the vendor's default."""
 
     model: Model
     messages: tuple[Message, ...]
     temperature: float | None = None
     max_tokens: int | None = None
-    """Maximum tokens of the answer, thinking included."""
+    """Maximum tokens of the answer, including thinking."""
     tools: tuple[FunctionTool | WebSearch, ...] = ()
     tool_choice: ToolChoice | None = None
     """Whether the model must or must not call a function; None: the model decides. To force a certain function, offer
-    only that one. Only with functions; GLM refuses ``required``."""
+    only that function. Only with functions; GLM refuses ``required``.
+    """
     thinking: bool | Depth | None = None
     """Whether to think first, or how deeply: one of ``Model.depths``."""
     files: tuple[AttachedFile, ...] = ()
     response_format: JsonFormat | None = None
     cache_key: str | None = None
-    """The same for requests that begin with the same text, such as a conversation's id; improves Kimi's cache hits. GLM
-    caches automatically and has no such parameter."""
+    """A key that is the same for requests with the same beginning, such as a conversation's id; it improves Kimi's
+    cache hits. GLM caches automatically and has no such parameter.
+    """
     fields: Mapping[str, Any] = field(default_factory=dict)
-    """Further fields of the body, in OpenAI's format. They are sent unchanged; the vendor decides."""
+    """Further fields of the body, in OpenAI's format. They are sent unchanged; the vendor validates them."""
 
 
 FinishReason = Literal["stop", "length", "tool_calls", "content_filter"]
@@ -166,7 +169,7 @@ class Completion:
     reasoning: str = ""
     tool_calls: tuple[ToolInvocation, ...] = ()
     cost: Cost | None = None
-    """As the vendor states it, else by the catalog's list price; None if the price or the usage is unknown."""
+    """The vendor's statement, else computed from the catalog's list price; None if price or usage is unknown."""
     simulated: bool = False
     """Whether the response is marked as the simulator's."""
     search_results: tuple[SearchResult, ...] = ()
@@ -177,7 +180,7 @@ class Completion:
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """A chunk of a streamed answer. It may be empty, if the vendor has begun something that is not complete."""
+    """A chunk of a streamed answer. It may be empty if the vendor has begun a part that is not complete yet."""
 
     text: str = ""
     reasoning: str = ""

@@ -23,14 +23,14 @@ _FINISH: Final[Mapping[str, FinishReason]] = {
     "content_filter": "content_filter",
     "sensitive": "content_filter",
 }
-"""The vendors' finish reasons → neutral ones; ``sensitive`` and ``model_context_window_exceeded`` are GLM's,
+"""Maps the vendors' finish reasons to neutral ones. ``sensitive`` and ``model_context_window_exceeded`` are GLM's,
 ``model_length`` is Mistral's.
 """
 _INTERRUPTED: Final = frozenset({"network_error", "error", "insufficient_system_resource"})
-"""Finish reasons of answers that failed: GLM's, OpenRouter's and Mistral's, DeepSeek's."""
+"""Finish reasons of failed answers: those of GLM, of OpenRouter and Mistral, and of DeepSeek."""
 
 SIMULATED: Final = "simulated"
-"""The field that marks the simulator's responses; no vendor uses it."""
+"""The field that marks the simulator's responses. Vendors do not use it."""
 
 
 class InterruptedAnswerError(Exception):
@@ -87,7 +87,7 @@ class CompletionAssembly:
         self._search_results: tuple[SearchResult, ...] = ()
 
     def add(self, chunk: Any) -> Delta | None:
-        """Adds a chunk. Returns what it has of the answer, or None.
+        """Adds a chunk. Returns its part of the answer, or None.
 
         Raises:
             InvalidResponseError: the chunk is invalid.
@@ -97,7 +97,7 @@ class CompletionAssembly:
         self._simulated = self._simulated or chunk.get(SIMULATED) is True
         self._add_usage(chunk)
         self._search_results += read_search_results(chunk.get("web_search"))
-        if choice is None:  # the last chunk may contain only the usage
+        if choice is None:  # the last chunk may have only the usage
             return None
         self._usage = read_usage(choice.get("usage")) or self._usage  # Kimi's location by default
         self._finish = choice.get("finish_reason") or self._finish
@@ -150,7 +150,7 @@ def finished(
     search_results: tuple[SearchResult, ...] = (),
 ) -> Completion:
     """Returns the completion. An unknown finish reason counts as ``stop``, and ``stop`` with tool calls as
-    ``tool_calls``. ``cost`` is as the vendor states it.
+    ``tool_calls``. ``cost`` is the vendor's statement.
 
     Raises:
         InterruptedAnswerError: the finish reason is missing, or reports a failure of the vendor.

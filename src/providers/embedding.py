@@ -20,19 +20,21 @@ from .usage_parsing import dollars, read_usage
 from .vendor_dialect import Dialect
 
 Encoding = Literal["float", "base64"]
-"""The form of vectors: lists of numbers, or base64 of little-endian 32-bit numbers."""
+"""The encoding of vectors: lists of numbers, or base64 of little-endian 32-bit numbers."""
 Vector = Sequence[float] | str
 
 MAX_INPUTS: Final = 2_048
-"""The most texts of one request: OpenAI's limit (platform.openai.com/docs/api-reference/embeddings/create)."""
+"""The maximum number of texts in one request, from OpenAI
+(platform.openai.com/docs/api-reference/embeddings/create).
+"""
 _FLOAT_BYTES: Final = 4
 _LARGEST: Final = 3.4e38
-"""About the largest 32-bit number. NaN is not less."""
+"""About the largest 32-bit float. Comparisons with NaN are false."""
 
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingRequest:
-    """One request to one embedding model. For fields that are None the vendor's defaults apply."""
+    """One request to one embedding model. None in a field selects the vendor's default."""
 
     model: Model
     inputs: tuple[str, ...] | tuple[tuple[int, ...], ...]
@@ -51,14 +53,14 @@ class Embeddings:
     """One model's answer."""
 
     vectors: tuple[Vector, ...]
-    """In the order of the inputs, in the requested encoding."""
+    """The vectors, in the order of the inputs and in the requested encoding."""
     dimensions: int
-    """Numbers per vector."""
+    """The number of numbers per vector."""
     model: str
     """The model's name in the vendor's response."""
     usage: Usage | None
     cost: Cost | None = None
-    """As the vendor states it, else by the list price; None if the price or the usage is unknown."""
+    """The vendor's statement, else computed from the list price; None if price or usage is unknown."""
     simulated: bool = False
     """Whether the response is marked as the simulator's."""
 
@@ -84,14 +86,14 @@ def embedding_body(request: EmbeddingRequest, dialect: Dialect, label: str) -> B
 
 
 def _check_lengths(request: EmbeddingRequest) -> None:
-    """Refuses texts that are certainly too long: some vendors shorten them without an error."""
+    """Refuses texts that are certainly too long, because some vendors shorten them without an error."""
     window = request.model.context_window
     if window is None:
         return
     for place, text in enumerate(request.inputs):
         if not isinstance(text, str):
             tokens = len(text)
-        elif len(text) <= window:  # hardly too long
+        elif len(text) <= window:  # probably not too long
             continue
         else:
             tokens = math.floor(estimate_text(text) * (1 - ESTIMATE_ERROR))
@@ -104,10 +106,10 @@ def _check_lengths(request: EmbeddingRequest) -> None:
 def read_embeddings(
     document: Any, request: EmbeddingRequest, dialect: Dialect, headers: Mapping[str, str]
 ) -> Embeddings:
-    """Parses a response in OpenAI's format. Takes long for many numbers: call it in a thread.
+    """Parses a response in OpenAI's format. Call it in a thread, because many numbers take long.
 
     Raises:
-        InvalidResponseError: it does not have the documented format, or not one vector per input.
+        InvalidResponseError: the response does not have the documented format, or lacks a vector for an input.
     """
     answer = as_mapping(document, "the response")
     entries = answer.get("data")
@@ -139,7 +141,7 @@ def read_embeddings(
 
 
 def _usage(usage: Any) -> Usage | None:
-    """The usage of the prompt alone: embeddings have no answer, although some vendors count tokens for one."""
+    """The usage of the prompt alone. Embeddings have no answer, although some vendors count tokens for one."""
     counted = read_usage(usage)
     return None if counted is None or not counted.input_tokens else Usage(counted.input_tokens, 0)
 

@@ -1,4 +1,4 @@
-"""Reads the code and the message of a vendor's error, in the vendors' different forms. Pure.
+"""Reads the code and the message of an error, in the different forms of the vendors. Pure.
 
 - ``{"error": {"code" or "type", "message"}}``, or the inner object alone (OpenAI, Anthropic, Mistral and most others).
 - the same in a list, with ``status`` and ``details`` (Gemini).
@@ -13,9 +13,9 @@ from typing import Any, Final
 from .retry_delay import error_details
 
 MODERATION: Final = "moderation"
-"""The code for OpenRouter's moderation, which has none."""
+"""The code that toold uses for OpenRouter's moderation, whose error has no code."""
 DAILY_QUOTA: Final = "quota_per_day"
-"""The code for a quota of Gemini that is restored after hours; the other ones last a minute at most."""
+"""The code for Gemini's quotas that are restored only after hours. Its other quotas last at most a minute."""
 
 _LATE_STATUS: Final[Mapping[str, int]] = {
     "rate_limit_error": 429,
@@ -62,7 +62,9 @@ def _code(error: Mapping[str, Any]) -> str:
 
 
 def _upstream(error: Mapping[str, Any]) -> str:
-    """Returns what the vendor behind OpenRouter answered; OpenRouter's message says only that it returned an error."""
+    """Returns the answer of the vendor behind OpenRouter. OpenRouter's message says only that the vendor returned an
+    error.
+    """
     metadata = error.get("metadata")
     if not isinstance(metadata, Mapping) or not metadata.get("raw"):
         return ""

@@ -1,6 +1,6 @@
 """Decodes server-sent events (html.spec.whatwg.org/multipage/server-sent-events.html). Pure.
 
-``httpx`` divides a text into lines also at characters such as U+2028, which JSON may contain unescaped.
+``httpx`` also splits lines at characters such as U+2028, which JSON may contain unescaped.
 """
 
 import re
@@ -31,7 +31,9 @@ class EventDecoder:
         self._rest = self._rest[at:]
 
     def end(self) -> Iterator[str]:
-        """Yields the data of a last event that no empty line ends, because servers omit it; it may be cut off."""
+        """Yields the data of a last event without an empty line at its end, which some servers omit. The event may be
+        cut off.
+        """
         rest, self._rest = self._rest.rstrip(b"\r"), b""
         yield from self._line(rest)
         yield from self._line(b"")

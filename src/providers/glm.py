@@ -1,4 +1,4 @@
-"""GLM, using the vendor's synchronous SDKs: ``zhipuai``, or its successor ``zai-sdk`` with the same interface."""
+"""GLM, using the vendor's synchronous SDKs: ``zhipuai``, or its successor ``zai-sdk``, which has the same interface."""
 
 import asyncio
 import json
@@ -78,7 +78,7 @@ def glm_body(request: CompletionRequest, *, stream: bool, engine: str = "search_
     if any(searches) and not all(searches):
         raise refused("tools", "GLM accepts web search or functions, not both (docs.bigmodel.cn/cn/faq/api-issues).")
     if request.tool_choice == "required":
-        raise refused("tool_choice", "GLM decides itself whether to call a function; use auto or none.")
+        raise refused("tool_choice", "GLM decides whether to call a function; use auto or none.")
     if request.tool_choice == "none":  # the API has no such value
         request = replace(request, tools=tuple(tool for tool in request.tools if isinstance(tool, WebSearch)))
     web_search = partial(_web_search, engine=engine)
@@ -185,7 +185,7 @@ class SyncSdkTransport:
 
     @contextmanager
     def _client(self, transport: LoopTransport, attempts: AttemptPlan) -> Iterator[Any]:
-        """Yields the SDK's client for one call, and maps its errors. Cheap: it opens no connection."""
+        """Yields the SDK's client for one call, and maps its errors. Opens no connection, so it is cheap."""
         sdk = self._sdk_errors
         try:
             # trust_env would read proxy settings for connections that this client does not make.
@@ -205,7 +205,7 @@ class SyncSdkTransport:
         except sdk.APIStatusError as error:
             raise self._errors.refused(error.status_code, error.response.text, error.response.headers) from error
         except sdk.APIResponseError as error:
-            if error.json_data is None:  # their APIConnectionError, which zai does not export
+            if error.json_data is None:  # the SDKs' APIConnectionError, which zai does not export
                 raise self._errors.unreachable(error) from error
             raise self._errors.broken_stream(error.json_data) from error
         except (json.JSONDecodeError, RecursionError) as error:

@@ -26,7 +26,7 @@ from .vendor_transport import (
 
 
 def http_timeout(attempts: AttemptPlan) -> httpx.Timeout:
-    """Returns the attempt's timeout per wait, with a shorter one for the connection."""
+    """Returns the attempt's timeout for each wait, and a shorter timeout for the connection."""
     return httpx.Timeout(attempts.timeout_s, connect=min(CONNECT_TIMEOUT_S, attempts.timeout_s))
 
 
@@ -56,7 +56,7 @@ class HttpTransport:
                         return headers
                     deliver(read, self._chunk(data), on_delta)
             for data in decoder.end():
-                with suppress(InvalidJsonError):  # it was cut off, and so has no finish reason
+                with suppress(InvalidJsonError):  # a truncated event has no finish reason
                     deliver(read, self._errors.checked(parse_json(data)), on_delta)
             return headers
 
@@ -92,7 +92,7 @@ class HttpTransport:
     ) -> AsyncIterator[httpx.Response]:
         """Yields a successful response. Raises ``CallError`` for error responses and connection failures.
 
-        A redirect is an error: the key is never sent elsewhere.
+        A redirect is an error, so that the key is never sent elsewhere.
         """
         try:
             async with (

@@ -57,19 +57,19 @@ def _web_search(search: WebSearch) -> dict[str, Any]:
 
 
 def _forcing(request: CompletionRequest) -> Body:
-    """Returns the fields that a forced function call needs: only models with reasoning efforts think before it, as
-    Moonshot's errors say (github.com/UKGovernmentBEIS/inspect_ai/pull/5152).
+    """Returns the fields that a forced function call needs. Before such a call, only models with reasoning efforts can
+    think, according to Moonshot's errors (github.com/UKGovernmentBEIS/inspect_ai/pull/5152).
     """
     model = request.model
     if request.tool_choice == "none" or model.thinking == "none" or model.efforts:
         return {}
     if model.thinking == "always":
-        raise refused("tool_choice", f"{model.id} always thinks, and so cannot be forced to call a function.")
+        raise refused("tool_choice", f"{model.id} always thinks, so it cannot be forced to call a function.")
     return _without_thinking(request, "forced function calls")
 
 
 def _without_thinking(request: CompletionRequest, feature: str) -> Body:
-    """Switches thinking off: Moonshot requires that with the feature, and thinking is on by default."""
+    """Switches thinking off, as Moonshot requires with this feature; it is on by default."""
     if request.thinking not in (None, False, "minimal"):
         raise refused("thinking", f"Kimi's {feature} cannot be used with thinking; omit thinking.")
     return {"thinking": {"type": "disabled"}} if request.model.thinking == "switch" else {}

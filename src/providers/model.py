@@ -8,10 +8,10 @@ from typing import Final, Literal, get_args
 from ..protocol.tool_call import Cost, Usage
 
 ModelKind = Literal["chat", "embedding", "unknown"]
-"""What a model makes: completions, embeddings, or what its vendor decides."""
+"""What a model makes: completions or embeddings; ``unknown`` leaves it to the vendor."""
 Modality = Literal["text", "image", "video", "file"]
 Thinking = Literal["none", "switch", "always", "unknown"]
-"""Whether a model thinks before it answers: never, optionally, always, or as its vendor decides."""
+"""Whether a model thinks before it answers: never, optionally or always; ``unknown`` leaves it to the vendor."""
 Effort = Literal["low", "medium", "high", "max"]
 Depth = Literal["minimal", "low", "medium", "high", "max"]
 """The thinking depth; ``minimal`` means no thinking."""
@@ -43,9 +43,9 @@ class ModelPrice:
     input: float
     output: float
     cached_input: float | None = None
-    """None: the same price as other input."""
+    """The price of cached input; None: the same as of other input."""
     long_prompt: LongPromptPrice | None = None
-    """The price of the whole request if its prompt is long; None: the same."""
+    """The price of the whole request if its prompt is long; None: the same price."""
 
     def dollars(self, input_tokens: int, output_tokens: int) -> float:
         """The price of this many tokens in millionths of a dollar, only to rank models."""
@@ -65,51 +65,53 @@ class ModelPrice:
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A model, as its vendor documents it."""
+    """A model's properties, as documented by its vendor."""
 
     id: str
     provider: str
-    """The name of its vendor (``VendorInfo.name``)."""
+    """The vendor's name (``VendorInfo.name``)."""
     context_window: int | None
-    """Tokens of prompt and answer together, or of one text of which an embedding is made; None if unknown."""
+    """Maximum tokens of prompt and answer together, or of one text for an embedding; None if unknown."""
     source: str
     """The page with these figures."""
     date: dt.date
     """The date on which the page was read."""
     kind: ModelKind = "chat"
     max_output: int | None = None
-    """Maximum tokens of the answer, thinking included; None if only the window limits it."""
+    """Maximum tokens of the answer, including thinking; None if only the window limits it."""
     inputs: tuple[Modality, ...] = ("text",)
     image_urls: bool = True
-    """Whether images may be ``https:`` URLs; if not, only image data."""
+    """Whether images may be ``https:`` URLs. Otherwise only image data is accepted."""
     thinking: Thinking = "none"
     tools: bool = True
-    """Whether it can call functions."""
+    """Whether the model can call functions."""
     fixed_temperature: bool = False
     """Whether the vendor rejects any temperature other than its default."""
     efforts: tuple[Effort, ...] = ()
-    """The supported reasoning efforts, lowest first; empty if it has no such setting."""
+    """The supported reasoning efforts, lowest first; empty if the model has no such setting."""
     web_search: bool = False
-    """Whether it supports its vendor's web search as a tool."""
+    """Whether the model supports its vendor's web search as a tool."""
     search_excludes_thinking: bool = False
-    """Whether it cannot think in a request with web search."""
+    """Whether the model cannot think in a request with web search."""
     structured: Structured = "none"
     capability_source: str = ""
     """The page with ``efforts``, ``web_search`` and ``structured``."""
     price: ModelPrice | None = None
     price_source: str = ""
-    """The page with the price, if not ``source``."""
+    """The page with the price, if it is not ``source``."""
     aliases: tuple[str, ...] = ()
     timeout_s: float | None = None
-    """The timeout of one attempt in seconds, if its vendor's default is too short."""
+    """The timeout of one attempt in seconds, if the vendor's default is too short."""
     default: bool = False
-    """Whether it is its provider's default model; exactly one per provider."""
+    """Whether this is the provider's default model. Each provider has exactly one."""
     retired: dt.date | None = None
     """The date on which the vendor retired or will retire the model. Callers can still request it; the vendor decides
     whether to answer."""
     note: str = ""
     vendor_id: str = ""
-    """The vendor's name for it, if not ``id``: the id of a configured provider's model begins with the provider."""
+    """The vendor's name for the model, if it is not ``id``. Ids of configured providers' models begin with the
+    provider.
+    """
 
     @property
     def sent_id(self) -> str:
@@ -121,14 +123,14 @@ class Model:
         return replace(self, id=f"{provider}/{vendor_id}", provider=provider, vendor_id=vendor_id)
 
     def answered(self, vendor_id: str) -> str:
-        """Returns the name of the model that answered, as the vendor reports it. For a configured provider, the
-        provider's name precedes it: ``NAME/MODEL``.
+        """Returns the name of the model that answered, as reported by the vendor. For a configured provider, it has the
+        form ``NAME/MODEL``.
         """
         return f"{self.provider}/{vendor_id}" if self.vendor_id else vendor_id
 
     @property
     def setting(self) -> str | None:
-        """The table of ``toold.toml`` that can set its unknown properties; None for a model of Kimi or GLM."""
+        """The table of ``toold.toml`` that can set the model's unknown properties; None for a model of Kimi or GLM."""
         return f'[models."{self.id}"]' if self.vendor_id else None
 
     @property
@@ -140,9 +142,10 @@ class Model:
         return (*least, *(self.efforts or ("max",)))
 
     def nearest_depth(self, requested: Depth) -> Depth | None:
-        """Returns the supported depth nearest to the requested one, the deeper of two equally near ones.
+        """Returns the supported depth that is nearest to the requested one; if two are equally near, the deeper one.
 
-        ``minimal`` means no thinking, so it is never exchanged with another depth. Returns None if no depth remains.
+        ``minimal`` means no thinking, so it never replaces another depth, nor the reverse. Returns None if no depth
+        remains.
         """
         if requested in self.depths:
             return requested

@@ -1,6 +1,6 @@
 """The model catalog: the properties of each model from ``models.toml``, with their source and date.
 
-A context window is never assumed: a model without a source for it is not in the catalog. A name is never silently
+A context window is never assumed: models without a source for it are not in the catalog. A name is never silently
 replaced: an unknown name is an error with suggestions, and a retired model can still be named.
 """
 
@@ -36,7 +36,7 @@ class ModelCatalog:
         self.prefer = tuple(prefer)
         self.open_providers = {provider.name: provider for provider in open_providers}
         self.models: tuple[Model, ...] = tuple(models)
-        """In the order of the file."""
+        """The models in the order of the file."""
         self._by_name: dict[str, Model] = {}
         for model in self.models:
             for name in (model.id, *model.aliases):
@@ -81,8 +81,8 @@ class ModelCatalog:
         """Returns the model with this id or alias, ignoring case.
 
         Raises:
-            InvalidArgumentsError: the name is unknown, and similar names are suggested; or the operator does not allow
-                the model, and the allowed ones of its provider are named.
+            InvalidArgumentsError: the name is unknown (the message suggests similar names), or the operator does not
+            allow the model (the message names the provider's allowed models).
         """
         provider, _, vendor_id = name.strip().partition("/")
         if vendor_id and (holder := self.open_providers.get(provider.lower())):
@@ -96,19 +96,20 @@ class ModelCatalog:
         return self._listed(name)
 
     def _short_name(self, key: str) -> str:
-        """Returns the name without its provider, if that provider has the model: ``glm/glm-5`` is ``glm-5``."""
+        """Returns the name without its provider, if this provider has the model: ``glm/glm-5`` becomes ``glm-5``."""
         provider, _, short = key.partition("/")
         model = self._by_name.get(short) or self._refused.get(short)
         return short if model is not None and model.provider == provider else key
 
     def _listed(self, name: str) -> Model:
-        """Returns the model with this short name, of the only configured provider that has it, or of a preferred one.
+        """Returns the model with this short name, of the only configured provider that has it, or of a preferred
+        provider.
 
         The name of a provider stands for its default model, unless a model has this name.
 
         Raises:
-            InvalidArgumentsError: no provider or several have it; the message has the full names. Or the list of a
-                preferred provider, which may have it, is not known yet. Or the named provider has no default model.
+            InvalidArgumentsError: no provider or several have the model (the message has the full names); the list of a
+            preferred provider that may have it is not known yet; or the named provider has no default model.
         """
         short = name.strip()
         holders = [holder for holder in self.open_providers.values() if holder.has(short)]
@@ -129,7 +130,7 @@ class ModelCatalog:
         if len(holders) == 1:
             return holders[0].model(short)
         raise _model_error(
-            f"several providers have {short!r}; name one in full, or set prefer: {', '.join(full_names)}", full_names
+            f"several providers have {short!r}; use a full name, or set prefer: {', '.join(full_names)}", full_names
         )
 
     def _ids_by_name(self) -> dict[str, str]:
@@ -144,8 +145,8 @@ class ModelCatalog:
 
     @property
     def described_models(self) -> tuple[Model, ...]:
-        """The models with a known window, from which toold may choose: all of ``models``, and those of configured
-        providers whose window and price are stated.
+        """The models from which toold may choose, because their window is known: all of ``models``, and those of
+        configured providers whose window and price are stated.
         """
         return (*self.models, *(model for holder in self.open_providers.values() for model in holder.described_models))
 
@@ -174,7 +175,7 @@ def _model_error(problem: str, names: list[str]) -> InvalidArgumentsError:
 
 
 def unknown_provider(name: str, known: Iterable[str]) -> InvalidArgumentsError:
-    """The error for a provider that is not among the ``known`` ones; a similar name is suggested."""
+    """The error for a provider that is not ``known``. It suggests a similar name."""
     names = sorted(known)
     close = close_names(name.strip(), names, n=1)
     hint = did_you_mean(close) or f"known: {', '.join(names)}"

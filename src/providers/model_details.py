@@ -1,4 +1,4 @@
-"""What servers state about their models outside of the list: Ollama's ``/api/show``, LiteLLM's ``/model/info``.
+"""Details that servers state about their models outside of the list: Ollama's ``/api/show``, LiteLLM's ``/model/info``.
 
 docs.ollama.com/api, Show model details; docs.litellm.ai/docs/proxy/model_management, Get Model Information.
 """
@@ -23,11 +23,13 @@ DetailSource = Literal["ollama", "litellm"]
 """The kind of a server's interface for model details."""
 
 MAX_SHOWN: Final = 100
-"""The most models whose details are requested from Ollama, one by one; a machine has some dozen."""
+"""The maximum number of models whose details are requested from Ollama, one by one. A machine has some dozen."""
 MAX_REFUSED: Final = 3
-"""After this many refusals, the server counts as one without ``/api/show``. One model may just have been deleted."""
+"""After this many refusals, the server counts as one without ``/api/show``. A single model may just have been
+deleted.
+"""
 MAX_DETAIL_BYTES: Final = 8 * 1024 * 1024
-"""The longest answer that is read: LiteLLM describes a model in about 3 KB, and all models in one answer."""
+"""The maximum size of an answer. LiteLLM describes all models in one answer, each in about 3 KB."""
 _TOKENS: Final = 1_000_000
 """Prices of the catalog are per this many tokens."""
 _NUM_CTX: Final = re.compile(r"^num_ctx\s+(\d{1,9})\s*$", re.MULTILINE)
@@ -38,19 +40,19 @@ _log = structlog.get_logger(__name__)
 
 
 class ModelDetails:
-    """The details of one server's models. Requests use plain HTTP, whose answers can be bounded."""
+    """The details of one server's models. Uses plain HTTP, because its answers can be bounded."""
 
     def __init__(self, vendor: VendorInfo, access: VendorAccess, source: DetailSource) -> None:
         self._source = source
         root = access.base_url.rstrip("/")
-        # Ollama's own interface is next to the one in OpenAI's form, not below it.
+        # Ollama's own interface is next to its OpenAI-compatible one, not below it.
         self._http = HttpTransport(
             vendor, replace(access, base_url=root.removesuffix("/v1") if source == "ollama" else root)
         )
 
     async def completed(self, models: Sequence[ListedModel], *, timeout_s: float) -> tuple[ListedModel, ...]:
-        """Returns all models, with the details that the server returns in time. After a failure, models have no
-        details.
+        """Returns all models, with the details that the server returns in time. After a failure, the models have no
+        further details.
         """
         details: dict[str, ModelFacts] = {}
         try:
@@ -94,8 +96,8 @@ def _with_details(model: ListedModel, details: ModelFacts | None) -> ListedModel
 
 
 def read_show(document: Any) -> ModelFacts:
-    """Reads Ollama's details of one model. Its window is ``num_ctx`` of the model, if that is stated; otherwise the
-    longest that the model takes, which the server may still shorten (OLLAMA_CONTEXT_LENGTH).
+    """Reads Ollama's details of one model. Its window is the model's ``num_ctx`` if stated; otherwise the model's
+    maximum, which the server may still reduce (OLLAMA_CONTEXT_LENGTH).
     """
     answer = _mapping(document)
     lengths = [
@@ -149,7 +151,9 @@ def _deployment(info: Mapping[str, Any]) -> ModelFacts:
 
 
 def _price(info: Mapping[str, Any], kind: ModelKind | None) -> ModelPrice | None:
-    """Dollars per token. LiteLLM writes 0 for models whose price it does not know, so 0 is unknown."""
+    """The price, from dollars per token. LiteLLM writes 0 for models whose price it does not know, so 0 counts as
+    unknown.
+    """
     amounts = _dollars(info, "input_cost_per_token"), _dollars(info, "output_cost_per_token")
     prompt, answer = amounts[0], 0.0 if kind == "embedding" else amounts[1]
     if prompt is None or answer is None or not (prompt or answer):

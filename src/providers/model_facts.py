@@ -1,4 +1,4 @@
-"""What is known about a configured provider's model: from the operator, the vendor's list or the catalog. Pure."""
+"""Known facts about a configured provider's model: from the operator, the vendor's list or the catalog. Pure."""
 
 import re
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from .model import Effort, Modality, Model, ModelKind, ModelPrice, Structured, T
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelFacts:
-    """Fields of ``Model``; None if nothing is stated."""
+    """Fields of ``Model``; None for unknown ones."""
 
     kind: ModelKind | None = None
     context_window: int | None = None
@@ -33,7 +33,7 @@ class ModelFacts:
         return replace(self, **{name: value for name, value in other._stated().items() if value is not None})
 
     def agreeing_with(self, other: "ModelFacts") -> "ModelFacts":
-        """Returns the values on which both agree, and the smaller of their numbers of tokens."""
+        """Returns the values on which both agree; for numbers of tokens, the smaller one."""
         mine, theirs = self._stated(), other._stated()
         same = {name: value if value == theirs[name] else None for name, value in mine.items()}
         for name in ("context_window", "max_output"):

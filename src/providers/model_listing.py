@@ -20,8 +20,8 @@ _TOKENS: Final = 1_000_000
 class ModelListing:
     """``GET …/models`` (platform.kimi.ai/docs/api/list-models).
 
-    Zhipu has the same endpoint but does not document it, and does not list all models that it serves, such as those
-    with vision. So an unlisted GLM model may be available.
+    Zhipu has the same endpoint but does not document it, and does not list all served models, such as those with
+    vision. So an unlisted GLM model may be available.
     """
 
     def __init__(self, exchange: VendorExchange, details: ModelDetails | None = None) -> None:
@@ -97,7 +97,7 @@ def _tools(entry: Mapping[str, Any], capabilities: Mapping[str, Any]) -> bool | 
 
 
 def _price(pricing: object) -> ModelPrice | None:
-    """OpenRouter's prices: texts of dollars per token. A negative one means that it varies."""
+    """OpenRouter's prices: texts of dollars per token. A negative price means that the price varies."""
     amounts = {name: _dollars(text) for name, text in _mapping(pricing).items()}
     prompt, answer, cached = (amounts.get(name) for name in ("prompt", "completion", "input_cache_read"))
     if prompt is None or answer is None:

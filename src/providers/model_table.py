@@ -18,7 +18,7 @@ def read_model(table: Mapping[str, Any], file: str) -> Model:
     """Converts one model's table, strictly.
 
     Raises:
-        ModelCatalogError: it has an unknown key, lacks a key, or has an invalid value.
+        ModelCatalogError: the table has an unknown key, lacks a key, or has an invalid value.
     """
     where = f"{file}, model {table.get('id', '(without id)')!r}"
     _refuse_unknown_keys(table, Model, where)

@@ -1,4 +1,6 @@
-"""The models of a configured provider: known ones, those that its vendor lists, and any that a caller names."""
+"""The models of a configured provider: known models, models that its vendor lists, and any model that a caller
+names.
+"""
 
 import datetime as dt
 from collections.abc import Mapping, Sequence
@@ -12,7 +14,7 @@ from .model_facts import ALL_MODELS, ListedModel, ModelFacts, ModelGlobs
 from .vendor_dialect import COMPATIBLE, Dialect
 
 MAX_LISTED_MODELS: Final = 5_000
-"""The most listed models of one provider that are stored; OpenRouter lists some hundred."""
+"""The maximum number of listed models that are stored per provider. OpenRouter lists some hundred."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,14 +32,14 @@ class ProviderTerms:
     timeout_s: float | None = None
     """The timeout of one attempt; None: the vendor's."""
     dialect: Dialect = COMPATIBLE
-    """The capabilities that are assumed for models of which nothing else is known."""
+    """The vendor's dialect. Its capabilities are assumed for models of which nothing else is known."""
 
 
 class OpenProvider:
     """A provider of ``[providers.NAME]``.
 
-    A property of a model is the one that the operator states, else the vendor's list, else the shipped catalog. A
-    property that none of them states is unknown and never assumed.
+    A model's properties come from the operator, else from the vendor's list, else from the shipped catalog. A property
+    that none of them states is unknown and never assumed.
     """
 
     def __init__(
@@ -61,7 +63,7 @@ class OpenProvider:
         self._models = {name: self._described(name) for name in names if terms.globs.allows(name)}
 
     def note_list(self, models: Sequence[ListedModel]) -> None:
-        """Keeps the vendor's list, up to ``MAX_LISTED_MODELS``."""
+        """Stores the vendor's list, up to ``MAX_LISTED_MODELS``."""
         self._listed = {model.id: model.facts for model in models[:MAX_LISTED_MODELS]}
         self.apply(self._terms)
 
@@ -77,13 +79,13 @@ class OpenProvider:
 
     @property
     def models(self) -> tuple[Model, ...]:
-        """The allowed models by name: of the shipped catalog, then of the settings, then listed ones."""
+        """The allowed models: those of the shipped catalog, then those of the settings, then listed ones."""
         return tuple(self._models.values())
 
     @property
     def described_models(self) -> tuple[Model, ...]:
-        """The allowed models whose window and price the shipped catalog or the operator states. Only these are chosen
-        without being named: a vendor's list changes at any time.
+        """The allowed models whose window and price the shipped catalog or the operator states. toold chooses only
+        among these, because a vendor's list may change at any time.
         """
         terms = self._terms
         return tuple(
@@ -97,14 +99,14 @@ class OpenProvider:
         return vendor_id in self._models
 
     def similar(self, vendor_id: str) -> list[str]:
-        """Returns the full names of up to three of the models with similar names, the closest first."""
+        """Returns the full names of up to three models with similar names, closest first."""
         return [f"{self.name}/{name}" for name in close_names(vendor_id, self._models)]
 
     def default(self) -> Model:
         """Returns the provider's default model.
 
         Raises:
-            InvalidArgumentsError: the operator has set none, or does not allow it.
+            InvalidArgumentsError: the operator has set no default model, or does not allow it.
         """
         if self.default_model is None:
             problem = f"the provider {self.name} has no default model; name a model, or set default_model in its table"
@@ -112,10 +114,11 @@ class OpenProvider:
         return self.model(self.default_model)
 
     def model(self, vendor_id: str) -> Model:
-        """Returns the model with this name at the vendor, listed or not: vendors serve models that they do not list.
+        """Returns the model with this name at the vendor. It need not be listed, because vendors serve models that they
+        do not list.
 
         Raises:
-            InvalidArgumentsError: the operator does not allow it.
+            InvalidArgumentsError: the operator does not allow the model.
         """
         if (model := self._models.get(vendor_id)) is not None:
             return model

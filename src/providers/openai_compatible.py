@@ -57,7 +57,7 @@ def compatible_body(request: CompletionRequest, *, stream: bool, dialect: Dialec
 
 
 def is_strict(schema: Any) -> bool:
-    """Whether OpenAI accepts the schema as strict: each object allows no other properties, and requires all that it has
+    """Whether OpenAI accepts the schema as strict: each object requires all its properties, and allows no others
     (platform.openai.com/docs/guides/structured-outputs, Supported schemas).
     """
     if isinstance(schema, list):
@@ -83,7 +83,7 @@ def _json_schema(response_format: JsonFormat, dialect: Dialect) -> Body:
 
 
 def _mentioning_json(request: CompletionRequest) -> tuple[Message, ...]:
-    """Returns the messages, with an instruction if JSON without a schema is requested and none of them mentions it."""
+    """Returns the messages, with an instruction if JSON without a schema is requested and no message mentions JSON."""
     response_format = request.response_format
     if response_format is None or response_format.schema is not None:
         return request.messages

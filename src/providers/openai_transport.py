@@ -52,7 +52,7 @@ class OpenAITransport:
         self._connections: CallConnections[Any] = CallConnections(access, self._openai.DefaultAsyncHttpxClient)
 
     async def ask(self, body: Body, attempts: AttemptPlan) -> tuple[Any, Mapping[str, str]]:
-        # Not ``chat.completions.create``: it converts each message and tool by its type, which takes milliseconds.
+        # Not ``chat.completions.create``, which spends milliseconds on converting each message and tool by its type.
         async with self._client(attempts) as client:
             answer = await client.post(_COMPLETIONS, cast_to=self._binary, body=body)
             headers = answer.response.headers
@@ -75,7 +75,7 @@ class OpenAITransport:
                 deliver(read, self._errors.document(await chunks.response.aread(), headers), on_delta)
                 return headers
             async for chunk in chunks:
-                # Vendors send other types than the SDK declares, such as a list as the content.
+                # Vendors send types that differ from the SDK's declarations, such as a list as content.
                 deliver(read, chunk.to_dict(warnings=False), on_delta)
             return headers
 
@@ -97,7 +97,7 @@ class OpenAITransport:
                     timeout=openai.Timeout(attempts.timeout_s, connect=min(CONNECT_TIMEOUT_S, attempts.timeout_s)),
                     max_retries=attempts.retries,
                     http_client=http,
-                    # The SDK reads these from the environment, where they are meant for OpenAI.
+                    # The SDK would read these from the environment, where they are meant for OpenAI.
                     default_headers={
                         "OpenAI-Organization": openai.omit,
                         "OpenAI-Project": openai.omit,

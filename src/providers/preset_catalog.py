@@ -13,7 +13,7 @@ FILE: Final = "preset_models.toml"
 
 
 def preset_models(preset: str) -> Mapping[str, Model]:
-    """Returns the models of a preset by the vendor's name. The file is read only if a provider is configured."""
+    """Returns the models of a preset by the vendor's names. The file is read only if a provider is configured."""
     return _catalog().get(preset, {})
 
 

@@ -14,8 +14,8 @@ from .vendor_search import VendorSearch
 class ProviderCapabilities(Protocol):
     """One object per capability, or None if the vendor does not have it.
 
-    Each method makes one vendor request. It takes ``timeout_s`` for all attempts together and raises ``CallError``,
-    like ``Provider.complete``. On cancellation it returns once the SDK's work has ended.
+    Like ``Provider.complete``, each method makes one vendor request, takes ``timeout_s`` for all attempts together, and
+    raises ``CallError``. On cancellation it returns once the SDK's work has ended.
     """
 
     @property
@@ -26,7 +26,7 @@ class ProviderCapabilities(Protocol):
 
     @property
     def search(self) -> VendorSearch | None:
-        """Web search without a model. With a model, web search is a tool of the request (``WebSearch``)."""
+        """Web search without a model. With a model, use ``WebSearch``, a tool of the request."""
         ...
 
     def preview(self, request: CompletionRequest, *, stream: bool = False) -> Body:
@@ -39,10 +39,10 @@ class ProviderCapabilities(Protocol):
 
 
 class Provider(ProviderCapabilities, Protocol):
-    """The client of one vendor: turns a neutral request into one SDK call. Independent of tools and sessions."""
+    """The client of one vendor: converts a neutral request to one SDK call. Independent of tools and sessions."""
 
     name: str
-    """The name of its vendor, such as ``kimi``."""
+    """The vendor's name, such as ``kimi``."""
     label: str
     """The vendor's display name, such as ``Kimi (Moonshot)``."""
     simulated: bool
@@ -62,8 +62,8 @@ class Provider(ProviderCapabilities, Protocol):
     ) -> Completion:
         """Makes one completion, streaming if ``on_delta`` is given. ``timeout_s`` covers all attempts together.
 
-        On cancellation it closes the vendor's stream and returns only once the SDK's work has ended, so that the
-        caller's permit is held that long.
+        On cancellation it closes the vendor's stream and returns only once the SDK's work has ended. So the caller
+        holds its permit until then.
 
         Raises:
             CallError: a subclass for the vendor's failure (docs/protocol.md, Error codes).
@@ -74,12 +74,12 @@ class Provider(ProviderCapabilities, Protocol):
         """Makes one embedding per input. Time and cancellation are as in ``complete``.
 
         Raises:
-            CallError: a subclass for the vendor's failure, or for a model that makes no embeddings.
+            CallError: a subclass for the vendor's failure, or for a model that does not make embeddings.
         """
         ...
 
     async def warm_up(self) -> None:
-        """Imports the SDK in a thread. Optional: ``complete`` does so if necessary. Never raises."""
+        """Imports the SDK in a thread. Optional, because ``complete`` imports it if necessary. Never raises."""
         ...
 
     async def close(self) -> None:

@@ -1,4 +1,4 @@
-"""What is known of vendors with an OpenAI-compatible API: base URL and variable of the key.
+"""Presets of vendors with an OpenAI-compatible API: the base URL and the variable with the key.
 
 Base URLs: developer.4d.com/docs/21-R3/aikit/compatible-openai, and the pages named at the presets (read 2026-11-23).
 """
@@ -18,7 +18,7 @@ class ProviderPreset:
     key_variable: str | None
     """The environment variable that usually has the key; None if no key is needed."""
     own_server: bool = False
-    """Whether operators run such servers themselves: at any address, with or without a key."""
+    """Whether operators run such servers themselves, at any address, with or without a key."""
 
 
 OPENAI_TYPE: Final = "openai"
@@ -43,7 +43,7 @@ PRESETS: Final[Mapping[str, ProviderPreset]] = {
     "ollama": ProviderPreset("http://127.0.0.1:11434/v1", None),
     "lmstudio": ProviderPreset("http://127.0.0.1:1234/v1", None),
 }
-"""A server of another kind is ``openai`` with its ``base_url``."""
+"""The presets by ``type``. For another kind of server, use ``openai`` and its ``base_url``."""
 
 
 def preset_dialect(kind: str, base_url: str) -> Dialect:

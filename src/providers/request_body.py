@@ -40,9 +40,9 @@ def body(
     reasoning_field: str | None = "reasoning_content",
     extra_content: bool = False,
 ) -> Body:
-    """Returns the body common to all vendors. ``image_url``, ``web_search`` and ``thinking`` convert to the vendor's
-    format; ``reasoning_field`` is the field for the reasoning of earlier messages, or None if it is not sent;
-    ``extra_content`` says whether the extra content of earlier tool calls is sent.
+    """Returns the body for any vendor. ``image_url``, ``web_search`` and ``thinking`` convert values to the vendor's
+    format. ``reasoning_field`` is the field for the reasoning of earlier messages; None if it is not sent.
+    ``extra_content``: whether the extra content of earlier tool calls is sent.
     """
     messages = with_schema(with_files(request.messages, request.files), request)
     document: Body = {

@@ -14,7 +14,7 @@ def check(request: CompletionRequest) -> None:
     """Checks that the model supports the request.
 
     Raises:
-        InvalidArgumentsError: names the model and, in ``details.fields``, the argument.
+        InvalidArgumentsError: the model does not; the error names the model and, in ``details.fields``, the argument.
     """
     model = request.model
     if model.kind == "embedding":
@@ -48,16 +48,16 @@ def _check_tools(request: CompletionRequest) -> None:
 
 
 def check_results(messages: tuple[Message, ...]) -> None:
-    """Checks that each tool call has its result. Vendors refuse any conversation in which one is missing.
+    """Checks that each tool call has its result. Vendors refuse conversations in which a result is missing.
 
     Raises:
-        InvalidArgumentsError: a call has no result, or a result no call; the message has its index.
+        InvalidArgumentsError: a call has no result, or a result has no call; the message has the index.
     """
     waiting: list[str] = []
     for index, message in enumerate(messages):
         if message.role == "tool":
             if message.tool_call_id not in waiting:
-                raise refused("messages", f"messages[{index}]: no call before it waits for this result.")
+                raise refused("messages", f"messages[{index}]: no earlier call waits for this result.")
             waiting.remove(message.tool_call_id)
         else:
             _check_answered(waiting, index)
@@ -75,7 +75,7 @@ def check_result_count(count: int | None) -> None:
     """Checks the number of search results.
 
     Raises:
-        InvalidArgumentsError: it is out of range; the message names the range.
+        InvalidArgumentsError: the number is out of range; the message names the range.
     """
     if count is not None and not 0 < count <= MAX_SEARCH_RESULTS:
         raise refused("count", f"A web search returns 1 to {MAX_SEARCH_RESULTS} results, not {count}.")

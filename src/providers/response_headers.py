@@ -13,10 +13,10 @@ from .vendor_errors import clean
 
 _SHOWN: Final = ("msh-", "x-msh-", "x-ratelimit-", "x-request-id", "x-log-id", "retry-after", "content-type", "date")
 _ACCOUNT: Final = ("uid", "gid", "org", "user", "project", "account", "key", "token", "auth", "session", "cookie")
-"""Parts of a header name whose value identifies the account or grants access to it."""
+"""Parts of the names of headers whose values identify the account or grant access to it."""
 _REDACTED: Final = "…"
 _TOKEN_COUNTS: Final = frozenset({"msh-context-cache-token-saved", "msh-context-cache-token-exp"})
-"""Counts of text tokens, not access tokens."""
+"""Names of headers with counts of text tokens, not access tokens."""
 
 
 def shown_headers(headers: Mapping[str, str], secret: str) -> dict[str, str]:

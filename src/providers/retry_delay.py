@@ -1,4 +1,4 @@
-"""When a vendor says that a refused request may be sent again, in its different forms. Pure.
+"""Reads when a vendor allows a retry of a refused request, in the different forms of the vendors. Pure.
 
 - ``retry-after-ms`` and ``retry-after``: a number, or a date (OpenAI, Anthropic, Groq, OpenRouter, Mistral).
 - ``RetryInfo`` in the body: ``"retryDelay": "34.5s"`` (Gemini, which sends no header).
@@ -15,7 +15,7 @@ from typing import Any, Final
 from ..protocol.retry_after import retry_after_ms
 
 MAX_DELAY_MS: Final = 10**12
-"""Longer delays are ignored, as by ``retry_after_ms``."""
+"""Longer delays are ignored, as in ``retry_after_ms``."""
 
 _DURATION: Final = re.compile(r"(?:(\d+)h)?(?:(\d+)m(?!s))?(?:(\d+(?:\.\d+)?)s)?(?:(\d+(?:\.\d+)?)ms)?", re.ASCII)
 _LIMITS: Final = ("requests", "tokens", "input-tokens", "output-tokens")
@@ -58,7 +58,7 @@ def _retry_info_ms(document: Any) -> int | None:
 
 
 def _reset_ms(headers: Mapping[str, str], now: datetime) -> int | None:
-    """Returns the longest wait for a limit of which nothing remains."""
+    """Returns the longest wait for an exhausted limit."""
     waits = [
         wait
         for limit in _LIMITS

@@ -1,8 +1,8 @@
-"""Runs a synchronous SDK in threads with its HTTP on the event loop, so that a call can be stopped at any time.
+"""Runs a synchronous SDK in threads, with its HTTP on the event loop, so that a call can be stopped at any time.
 
-The SDK blocks its thread until the response arrives. A thread that waits for a socket cannot be interrupted; one that
-waits for a future can. So the SDK's HTTP client passes each request to an asynchronous client on the loop and waits for
-its result. Stopping the call cancels the request, and the thread then unwinds.
+The SDK blocks its thread until the response arrives. A thread that waits for a socket cannot be interrupted, but a
+thread that waits for a future can. So the SDK's HTTP client passes each request to an asynchronous client on the loop
+and waits for its result. Stopping the call cancels the request, and the thread then unwinds.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ class SdkThreadStopped(BaseException):
 
 
 class ThreadedCall:
-    """One SDK call: the work on the loop that its thread waits for, and how to stop it."""
+    """One SDK call: the work on the loop for which its thread waits, and a way to stop it."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
@@ -50,7 +50,7 @@ class ThreadedCall:
         return await work
 
     def stop(self) -> None:
-        """On the loop: cancels the work that the thread waits for, and prevents new work."""
+        """On the loop: cancels the work for which the thread waits, and prevents new work."""
         self.stopped = True
         if self._task is not None:
             self._task.cancel()

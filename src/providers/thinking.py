@@ -15,7 +15,7 @@ def check_thinking(model: Model, requested: bool | Depth | None) -> None:
     """Checks that the model supports the requested thinking.
 
     Raises:
-        InvalidArgumentsError: it does not; the message names the supported values.
+        InvalidArgumentsError: the model does not; the message names the supported values.
     """
     if requested is True and model.thinking == "none":
         raise _refused(f"{model.id} cannot think; omit thinking or use a model that can.")
@@ -26,7 +26,7 @@ def check_thinking(model: Model, requested: bool | Depth | None) -> None:
 
 
 def thinking_fields(model: Model, requested: bool | Depth | None) -> dict[str, Any]:
-    """Returns the fields of the request body; empty if the vendor's default is what is requested.
+    """Returns the fields of the request body; empty if the vendor's default is requested.
 
     Sends ``thinking`` and ``reasoning_effort`` together only if the model has both: Moonshot rejects the pair.
     """

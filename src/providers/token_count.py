@@ -1,4 +1,4 @@
-"""The number of tokens of a request: the vendor's count, or the estimate."""
+"""The number of tokens of a request: the vendor's count, or an estimate."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from .vendor_transport import ApiRequest
 
 @dataclass(frozen=True, slots=True)
 class TokenCount:
-    """The number of tokens of a request, and its error."""
+    """The number of tokens of a request, and the error of this number."""
 
     tokens: int
     counted_by: Literal["vendor", "estimate"]

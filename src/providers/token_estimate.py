@@ -19,15 +19,15 @@ ESTIMATE_ERROR: Final = 0.3
 TOKENS_PER_MESSAGE: Final = 4
 """Tokens that the vendors' chat templates add per message."""
 TOKENS_PER_IMAGE: Final = 1_024
-"""Moonshot's flat rate (kimi.com/help/kimi-api/api-model-selection); Zhipu names none."""
+"""Tokens per image: Moonshot's flat rate (kimi.com/help/kimi-api/api-model-selection). Zhipu names none."""
 
 _WORD_LETTERS: Final = 6
-"""Letters per token in a word; a shorter word is one token."""
+"""Letters per token in a word. A shorter word is one token."""
 _MARKS: Final = 2
 """Consecutive punctuation marks per token."""
 _PER_IDEOGRAPH: Final = 0.6
 _PER_LETTER: Final = 0.5
-"""For alphabets other than unaccented Latin."""
+"""Letters per token in alphabets other than unaccented Latin."""
 
 _PIECE: Final = re.compile(
     r"(?P<word>[A-Za-z]+)"
@@ -70,7 +70,7 @@ def _estimate_part(part: Any) -> int:
 
 
 def _strings(value: Any) -> Iterable[str]:
-    """Yields every string in a JSON value, keys included; they are most of a schema's tokens."""
+    """Yields every string in a JSON value, including keys, which make up most of a schema's tokens."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):

@@ -10,7 +10,7 @@ from .completion import ToolInvocation
 from .response_values import InvalidResponseError, as_mapping, as_text
 
 MAX_TOOL_CALLS: Final = 1000
-"""Tool calls of one answer: eight times as many as a request may have functions. An answer with more is invalid."""
+"""The maximum number of tool calls in one answer: eight times as many as a request may have functions."""
 
 
 @dataclass(slots=True, eq=False)
@@ -18,7 +18,7 @@ class _Call:
     number: int
     vendor_id: str = ""
     id: str = ""
-    """Unique. Empty until the call is settled, after which its id and name no longer change."""
+    """A unique id. Empty until the call is settled; afterwards its id and name no longer change."""
     name: str = ""
     arguments: list[str] = field(default_factory=list)
     extra_content: dict[str, Any] | None = None
@@ -43,9 +43,9 @@ class _Call:
 class ToolCallAssembly:
     """The tool calls of one response.
 
-    By OpenAI's format, each streamed piece has its call's index, and the first one also id and name. Some compatible
-    servers omit the index, or give several calls the same (github.com/vercel/ai/issues/14277), so an id decides. Some
-    send the name after arguments (github.com/vercel/ai/issues/14722), or in pieces.
+    In OpenAI's format, each streamed piece has its call's index, and the first piece also has id and name. Some
+    compatible servers omit the index, or give several calls the same index (github.com/vercel/ai/issues/14277), so an
+    id takes precedence. Some send the name after arguments (github.com/vercel/ai/issues/14722), or in pieces.
     """
 
     def __init__(self) -> None:
@@ -68,8 +68,8 @@ class ToolCallAssembly:
         """Adds a piece of a streamed call. Returns the pieces that can be passed on, in the order of the calls. Joined,
         they are the beginning of ``calls``.
 
-        A call is passed on once id and name are complete: with its first arguments after them, or when another call
-        begins.
+        A call is passed on once its id and name are complete, that is, with the first arguments after them or when
+        another call begins.
 
         Raises:
             InvalidResponseError: the piece is not an object, or there are too many calls.
@@ -90,8 +90,8 @@ class ToolCallAssembly:
         return (ToolCallPiece(call.number, arguments=arguments, extra_content=extra),) if arguments or extra else ()
 
     def calls(self) -> tuple[ToolInvocation, ...]:
-        """Returns the calls with unique ids, by which their results are sent back; some servers send none, or one for
-        all. Missing arguments are an empty object.
+        """Returns the calls with unique ids, by which their results are sent back. (Some servers send no ids, or the
+        same id for all calls.) Missing arguments become an empty object.
         """
         for call in self._calls[self._announced :]:
             self._settle(call)
@@ -135,7 +135,7 @@ class ToolCallAssembly:
                 call = unnamed
         elif index is not None:
             call = unnamed
-        else:  # without id and index, a second name begins another call
+        else:  # without an id and an index, a second name begins another call
             call = None if last is not None and name and last.name else last
         call = call or self._begin()
         if index is not None:

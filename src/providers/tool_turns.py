@@ -1,7 +1,7 @@
 """The messages of the next completion after a model called tools. Pure.
 
 Kimi's built-in ``$web_search`` works this way: the vendor runs the search once the call is sent back with the same
-arguments (platform.kimi.ai/docs/guide/use-web-search). Each round is a separate, billed completion.
+arguments (platform.kimi.ai/docs/guide/use-web-search). Each round is a separate completion, which is billed.
 """
 
 from collections.abc import Mapping

@@ -17,16 +17,17 @@ from .vendor_transport import VendorTransport
 _log = structlog.get_logger(__name__)
 
 _IMPORTING: Final = threading.Lock()
-"""SDKs are imported one at a time: two threads in the circular imports of a shared package may see it half-initialized
-and fail."""
+"""SDKs are imported one at a time, because two threads in the circular imports of a shared package may see it
+half-initialized and fail.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class TransportChoice:
-    """A possible transport: the package that it needs, and how to open it."""
+    """A possible transport: its package, and the function that opens it."""
 
     package: str
-    """The package's name in ``pip``."""
+    """The package's name for ``pip``."""
     module: str
     open: Callable[[VendorInfo, VendorAccess], VendorTransport]
     """Runs in a thread, because importing an SDK takes up to two seconds. Raises if the import fails."""

@@ -12,7 +12,7 @@ def read_usage(usage: Any) -> Usage | None:
     """Returns the token usage, or None if nothing was counted.
 
     Cached tokens are in the details, next to the details (Kimi), or named cache hits (DeepSeek). Tokens of the total
-    that belong to neither prompt nor answer are reasoning (xAI, Gemini).
+    that belong neither to the prompt nor to the answer are reasoning (xAI, Gemini).
 
     Raises:
         InvalidResponseError: the details are not objects.
@@ -43,7 +43,7 @@ def usage_of_chunk(chunk: Mapping[str, Any]) -> Usage | None:
 
 
 def dollars(amount: Any) -> Cost | None:
-    """Returns a cost that a vendor states in dollars; None for anything but a number."""
+    """Returns a cost that a vendor states in dollars; None if it is not a number."""
     try:
         value = float(amount) if isinstance(amount, int | float | str) and not isinstance(amount, bool) else math.nan
     except ValueError:

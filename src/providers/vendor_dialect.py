@@ -1,7 +1,7 @@
-"""What differs between the vendors' forms of the OpenAI API, as data. Pure.
+"""The differences between the vendors' forms of the OpenAI API, as data. Pure.
 
-The pages are those of docs/providers.md, read on 2026-11-23. Whatever the
-dialect, a response is read in all known forms (``completion_parsing``, ``vendor_errors``, ``retry_delay``).
+The sources are the pages in docs/providers.md, read on 2026-11-23. Responses are read in all known forms, in any
+dialect (``completion_parsing``, ``vendor_errors``, ``retry_delay``).
 """
 
 from collections.abc import Callable, Mapping
@@ -50,22 +50,22 @@ class Dialect:
     reasoning_field: str | None = None
     """The field in which the reasoning of an earlier message is sent back; None: it is not sent."""
     extra_content: bool = False
-    """Whether what came with an earlier tool call is sent back. Other vendors reject fields that they do not know."""
+    """Whether extra content of earlier tool calls is sent back. Other vendors reject unknown fields."""
     cache_field: str | None = None
     """The field for ``CompletionRequest.cache_key``."""
     token_inputs: bool = True
-    """Whether an embedding can be made of a list of tokens."""
+    """Whether embeddings accept lists of tokens."""
     base64_vectors: bool = False
     """Whether ``encoding_format`` can request embeddings in base64."""
     details: Literal["ollama", "litellm"] | None = None
-    """The kind of its interface for model details (``model_details``)."""
+    """The kind of the server's interface for model details (``model_details``)."""
     cost_in_usage: bool = False
     """Whether ``usage.cost`` is the cost in dollars."""
     cost_header: str | None = None
-    """The header of a response that was not streamed with its cost in dollars."""
+    """The header with the cost in dollars, in a response that is not streamed."""
 
     def thinking(self, model: Model, requested: bool | Depth | None) -> dict[str, Any]:
-        """Returns the fields that request the thinking; empty if the vendor's default is what is requested."""
+        """Returns the fields that request thinking; empty if the vendor's default is requested."""
         if requested is None or model.thinking == "none":
             return {}
         if requested is False or requested == "minimal":
@@ -133,9 +133,9 @@ DIALECTS: Final[Mapping[str, Dialect]] = {
     ),
     "lmstudio": Dialect(efforts=_EFFORTS_TO_XHIGH, json_object=False),
 }
-"""By preset."""
+"""The dialects by preset."""
 
 
 def dialect_of(preset: str, *, own_base_url: bool) -> Dialect:
-    """Returns the preset's dialect. ``openai`` with another base URL (``own_base_url``) is any other server."""
+    """Returns the preset's dialect. ``openai`` with another base URL (``own_base_url``) means any other server."""
     return COMPATIBLE if preset == "openai" and own_base_url else DIALECTS.get(preset, COMPATIBLE)

@@ -1,4 +1,4 @@
-"""Embeddings of any vendor with OpenAI's form of them (platform.openai.com/docs/api-reference/embeddings)."""
+"""Embeddings of vendors that use OpenAI's form (platform.openai.com/docs/api-reference/embeddings)."""
 
 import asyncio
 from collections.abc import Callable
@@ -38,7 +38,7 @@ class VendorEmbeddings:
         try:
             answer = await self._exchange.send(sent, timeout_s=timeout_s, attempt_s=request.model.timeout_s)
         except VendorObjectNotFoundError as error:
-            error.message = f"{error.message} It may make no embeddings, or not have {request.model.id}."
+            error.message = f"{error.message} It may not make embeddings, or may lack {request.model.id}."
             raise
         return await _in_thread(len(answer.content), self._read, answer, request)
 

@@ -33,7 +33,7 @@ _KEY_WORDS: Final = re.compile(r"incorrect api key|api key not valid", re.IGNORE
 """xAI and Gemini reject a key with HTTP 400."""
 _BALANCE_CODES: Final = frozenset({"1113", "exceeded_current_quota_error", "insufficient_quota", DAILY_QUOTA})
 _BALANCE_WORDS: Final = re.compile(r"credit balance is too low", re.IGNORECASE)
-"""Anthropic's is an ``invalid_request_error``."""
+"""Anthropic reports an exhausted balance as ``invalid_request_error``."""
 _CONTENT_CODES: Final = frozenset({"1301", "content_filter", "content_policy_violation", MODERATION})
 _LENGTH_CODES: Final = frozenset({"1261", "context_length_exceeded", "exceed_context_size_error"})
 _LENGTH_WORDS: Final = re.compile(
@@ -42,19 +42,20 @@ _LENGTH_WORDS: Final = re.compile(
     r"|exceeds the available context size|\[input_too_large\]",
     re.IGNORECASE,
 )
-"""Kimi, Anthropic, xAI, Gemini and llama.cpp have no separate code for this error."""
+"""Kimi, Anthropic, xAI, Gemini and llama.cpp have no separate code for a prompt that is too long."""
 
 _SECRETS: Final = re.compile(r"(?:sk-|gsk_|xai-|AIza)[\w-]{8,}|Bearer\s+\S+|\b[0-9a-f]{32}\.\w{8,}", re.IGNORECASE)
-"""Patterns of the vendors' API keys, in case a message contains a key other than the one in use. The formats of all
-other secrets are in ``audit/redaction.py``."""
+"""Patterns of the vendors' API keys, in case a message contains a key that is not in use. The formats of all other
+secrets are in ``audit/redaction.py``.
+"""
 
 _NEVER_CONNECTED: Final = frozenset({"ConnectError", "ConnectTimeout", "PoolTimeout", "UnsupportedProtocol"})
-"""Compared by name, because the SDKs may use HTTP clients other than httpx."""
+"""Names of exceptions. They are compared by name, because the SDKs may use HTTP clients other than httpx."""
 
 _PAGE_TITLE: Final = re.compile(r"<title[^>]*>([^<]*)", re.IGNORECASE)
 
 _NOT_IMPLEMENTED: Final = 501
-"""The server lacks the endpoint, such as one for embeddings: a retry cannot succeed."""
+"""Statuses that mean that the server lacks the endpoint, for example for embeddings. A retry cannot succeed."""
 
 
 class VendorObjectNotFoundError(ProviderError):
@@ -66,17 +67,17 @@ class VendorRefusal:
     """An error response of the vendor."""
 
     status: int
-    """The HTTP status. Of an error in a stream or with HTTP 200: the status that it names, or 0."""
+    """The HTTP status. For an error in a stream or with HTTP 200, the status that it names, or 0."""
     code: str = ""
     message: str = ""
     retry_after_ms: int | None = None
     late: bool = False
-    """Whether the vendor had accepted the request: the error is in a stream, or has HTTP 200."""
+    """Whether the vendor had accepted the request, that is, the error is in a stream or has HTTP 200."""
 
 
 def read_refusal(status: int, body: str, headers: Mapping[str, str], now: datetime) -> VendorRefusal:
-    """Parses an error response. A body that is not JSON becomes the message; for a web page, its title does. ``now`` is
-    timezone-aware.
+    """Parses an error response. If the body is not JSON, it becomes the message; of a web page, only the title. ``now``
+    is timezone-aware.
     """
     try:
         document = parse_json(body)
@@ -95,7 +96,7 @@ def read_late_refusal(error: Any) -> VendorRefusal:
 
 
 def refused(vendor: VendorInfo, refusal: VendorRefusal, *, secret: str) -> CallError:
-    """Returns the error for an error response. Its message quotes the vendor, its summary does not. ``secret`` is the
+    """Returns the error for an error response. Its message quotes the vendor; its summary does not. ``secret`` is the
     key to redact.
     """
     error = _refusal_error(vendor, refusal, clean(refusal.message, secret))
@@ -113,7 +114,7 @@ def _refusal_error(vendor: VendorInfo, refusal: VendorRefusal, detail: str) -> C
         )
     if code in _BALANCE_CODES or _BALANCE_WORDS.search(detail) or (status == 402 and refusal.retry_after_ms is None):
         return RateLimitedError(
-            f"The balance or quota of the {vendor.label} account is used up; top it up, do not wait ({detail}).",
+            f"The balance or quota of the {vendor.label} account is used up; top it up ({detail}).",
             transient=False,
         )
     if code in _LENGTH_CODES or _LENGTH_WORDS.search(detail):
@@ -177,7 +178,7 @@ def not_understood(vendor: VendorInfo, why: str) -> ProviderError:
 
 
 def not_json(vendor: VendorInfo, error: Exception) -> ProviderError:
-    """Returns the error for a response that could not be parsed; a vendor's SDK passes Python's RecursionError on."""
+    """Returns the error for a response that could not be parsed. The SDKs pass on Python's RecursionError."""
     deep = isinstance(error, RecursionError)
     return not_understood(vendor, f"it is not JSON: {'it is nested too deeply' if deep else error}")
 

@@ -1,4 +1,4 @@
-"""Vendor requests within a deadline, with their failures mapped to ``CallError``."""
+"""Makes vendor requests within a deadline, and maps their failures to ``CallError``."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -25,7 +25,7 @@ class ExchangeWatch:
     clock: Callable[[], float]
     deadline: float
     active_at: float
-    """When data last arrived from the vendor; initially the start of the call."""
+    """The time at which data last arrived from the vendor; initially the start of the call."""
 
     @property
     def remaining_s(self) -> float:
@@ -66,8 +66,8 @@ class VendorExchange:
         self.vendor = loader.vendor
 
     async def send(self, request: ApiRequest, *, timeout_s: float, attempt_s: float | None = None) -> ApiAnswer:
-        """Sends one request and reads the whole response, within ``timeout_s`` seconds for all attempts together, and
-        ``attempt_s`` for each (None: the vendor's).
+        """Sends one request and reads the whole response, within ``timeout_s`` seconds for all attempts together and
+        ``attempt_s`` for each (None: the vendor's default).
 
         An upload is never retried, because a retry could create a duplicate.
 

@@ -19,8 +19,9 @@ from .vendor_exchange import VendorExchange
 from .vendor_transport import ApiRequest, Upload
 
 _MB: Final = 1024 * 1024
-"""The vendors document limits in MB, which may mean a million bytes or this. Whether a file in between is accepted is
-left to the vendor."""
+"""The vendors document limits in MB, which may mean a million bytes or this number. The vendor decides about files in
+between.
+"""
 _IMAGES: Final = frozenset({".png", ".jpg", ".jpeg"})
 _MAX_ID_CHARS: Final = 512
 """The vendors' file ids have about 30 characters; without this limit, a URL could have 65,536."""
@@ -33,7 +34,7 @@ class PurposeRule:
     max_bytes: int | None
     """None: no documented limit."""
     suffixes: frozenset[str] | None = None
-    """In lower case, with their dots. None: the vendor's list of types is open."""
+    """The suffixes in lower case, with their dots. None: the vendor's list of types is open."""
     max_image_bytes: int | None = None
     """The limit for images, if it differs."""
 
@@ -46,11 +47,11 @@ class FileRules:
     """The vendor's display name."""
     purposes: Mapping[str, PurposeRule]
     fetched: frozenset[str]
-    """Purposes whose files' content can be fetched."""
+    """The purposes of files whose content can be fetched."""
     single_info: bool
-    """Whether the API reports on a single file; otherwise the list must be read."""
+    """Whether the API reports on single files. Otherwise the list must be read."""
     pages: bool
-    """Whether the list has pages and a filter by purpose; otherwise it is returned as a whole."""
+    """Whether the list has pages and a filter by purpose. Otherwise it is returned as a whole."""
 
 
 KIMI_FILES: Final = FileRules(
@@ -86,14 +87,14 @@ GLM_FILES: Final = FileRules(
 
 @dataclass(frozen=True, slots=True)
 class RemoteFile:
-    """A file, as its vendor reports it. Unknown fields are empty or 0."""
+    """A vendor's report on a file. Unknown fields are empty or 0."""
 
     id: str
     name: str
     bytes: int
     purpose: str
     created_at: int
-    """Unix time in seconds."""
+    """A Unix time in seconds."""
     status: str = ""
     """Kimi's processing status, such as ``ok``."""
     status_details: str = ""
@@ -178,8 +179,8 @@ class VendorFiles:
             await self._exchange.ask(request, read_deletion, timeout_s=timeout_s)
 
     async def content(self, file_id: str, *, timeout_s: float) -> bytes:
-        """Fetches the content of a file whose purpose is in ``rules.fetched``: for Kimi's ``file-extract`` the
-        extracted text (see ``extracted_text``), for GLM's ``batch`` the file itself.
+        """Fetches the content of a file whose purpose is in ``rules.fetched``. For Kimi's ``file-extract``, this is the
+        extracted text (see ``extracted_text``); for GLM's ``batch``, the file itself.
 
         Raises:
             NotFoundError: as raised by ``info``.

@@ -15,7 +15,7 @@ class SdkPackage:
     """The package of an SDK."""
 
     distribution: str
-    """Its name in ``pip``."""
+    """The package's name for ``pip``."""
     extra: str
     """The extra of toold that installs it."""
 
@@ -25,16 +25,16 @@ class VendorInfo:
     """A vendor, and the defaults of its settings."""
 
     name: str
-    """The name of its provider, and of its models' ``provider``."""
+    """The name of the vendor's provider, and the ``provider`` of its models."""
     label: str
     """The display name, such as ``Kimi (Moonshot)``."""
     key_setting: str
-    """The name of the setting for its API key."""
+    """The name of the setting for the API key."""
     lists_all: bool
-    """Whether a model that it does not list is unavailable (``ModelListing``)."""
+    """Whether unlisted models are unavailable (``ModelListing``)."""
     base_url: str
     attempt_timeout_s: float
-    """The timeout of one attempt, unless its model has its own."""
+    """The timeout of one attempt, unless the model has one."""
     concurrency: int
     """The maximum number of concurrent requests."""
     sdks: Mapping[str, SdkPackage] = field(default_factory=dict)

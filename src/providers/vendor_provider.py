@@ -38,7 +38,7 @@ class MakeBody(Protocol):
 
 
 class VendorProvider:
-    """Implements ``Provider`` for every vendor. The constructor's parameters hold what differs between them."""
+    """Implements ``Provider`` for every vendor. The constructor's parameters are the differences between vendors."""
 
     def __init__(
         self,

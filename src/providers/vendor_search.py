@@ -13,19 +13,19 @@ from .vendor_exchange import VendorExchange
 from .vendor_transport import ApiRequest
 
 ContentSize = Literal["medium", "high"]
-"""Content per page: a summary, or as much as available."""
+"""The content per page: a summary, or as much as is available."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchQuery:
-    """A search query. For fields that are None the vendor's defaults apply.
+    """A search query. None in a field selects the vendor's default.
 
-    Zhipu recommends at most 70 characters for ``query`` but accepts longer ones, so they are not rejected here.
+    Zhipu recommends at most 70 characters for ``query`` but accepts more, so longer queries are not rejected here.
     """
 
     query: str
     count: int | None = None
-    """Results, 1 to 50."""
+    """The number of results, 1 to 50."""
     recency: Recency | None = None
     domain: str | None = None
     """Only pages of this domain."""

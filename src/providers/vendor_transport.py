@@ -1,4 +1,4 @@
-"""Vendor transports: an SDK or plain HTTP. Also plans the attempts of a call within its time."""
+"""The interface of vendor transports (an SDK or plain HTTP), and the plan of a call's attempts within its time."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -47,7 +47,7 @@ class AttemptPlan:
     """The number of attempts of a call, and their timeout."""
 
     timeout_s: float
-    """Per attempt. The SDKs apply it to each wait for data, not to the whole attempt."""
+    """The timeout per attempt. The SDKs apply it to each wait for data, not to the whole attempt."""
     retries: int
     """The number of attempts after the first."""
 
@@ -55,8 +55,8 @@ class AttemptPlan:
 def plan_attempts(remaining_s: float, attempt_s: float) -> AttemptPlan:
     """Divides the remaining seconds into attempts of at most ``attempt_s`` seconds.
 
-    Allows a retry only if all attempts and pauses fit at their maximum length. So the SDKs, which apply timeouts per
-    attempt, never sleep or wait past the deadline.
+    Allows a retry only if all attempts and pauses fit at their maximum length, so that the SDKs, which apply timeouts
+    per attempt, never sleep or wait past the deadline.
     """
     timeout_s = min(attempt_s, remaining_s)
     retries = int((remaining_s - timeout_s) // (attempt_s + RETRY_PAUSE_S))
@@ -79,15 +79,17 @@ class ApiRequest:
     path: str
     """Relative to the base URL, beginning with a slash. Parts that a caller supplied are quoted."""
     body: Body | None = None
-    """Sent as JSON; if there is an upload, as the other fields of the form."""
+    """The data, sent as JSON or, with an upload, as further fields of the form."""
     query: Mapping[str, str] = field(default_factory=dict)
     upload: Upload | None = None
     max_bytes: int | None = None
-    """The longest answer that is read, by plain HTTP alone."""
+    """The maximum size of the answer. Only plain HTTP supports this limit."""
 
 
 def sdk_arguments(request: ApiRequest) -> dict[str, Any]:
-    """The arguments of a request method (``get``, ``post``, ``delete``) in the SDKs, which have a common ancestor."""
+    """The arguments of a request method (``get``, ``post``, ``delete``) of the SDKs, whose clients have a common
+    base.
+    """
     options: dict[str, Any] = {"params": dict(request.query)}
     arguments: dict[str, Any] = {"options": options}
     if request.body is not None:
@@ -147,10 +149,11 @@ class TransportErrors:
         return self._refused(vendor_errors.read_late_refusal(error))
 
     def checked(self, document: Any) -> Any:
-        """Returns a chunk or a whole response. OpenRouter and others report errors in them, with HTTP 200.
+        """Returns a chunk or a whole response, unless it is an error. OpenRouter and others report errors with HTTP
+        200.
 
         Raises:
-            CallError: it is an error.
+            CallError: the document is an error.
         """
         if isinstance(document, dict) and document.get("error"):
             raise self.broken_stream(document["error"])
@@ -160,7 +163,7 @@ class TransportErrors:
         """Decodes a whole response.
 
         Raises:
-            CallError: it is an error, or not JSON.
+            CallError: the response is an error, or not JSON.
         """
         if media_type(headers) == "text/html":
             raise vendor_errors.not_understood(self.vendor, "it is a web page, not JSON; check its base URL")

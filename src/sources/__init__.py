@@ -1,8 +1,8 @@
 """Sources: external systems that provide tools. They are REST APIs with OpenAPI documents, MCP servers, and remote
 agents.
 
-Used by the daemon, which runs the configured sources, and by `toold sources check`. Depends on tools and their context;
-independent of sessions, limits, transports and result storage.
+The daemon, which runs the configured sources, and `toold sources check` use this package. It depends on tools and their
+context, but not on sessions, limits, transports or result storage.
 """
 
 from .address_policy import AddressPolicy

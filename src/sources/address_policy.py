@@ -1,6 +1,6 @@
 """The addresses that a source's requests may go to. Pure.
 
-An API's document and its server's redirects are untrusted: they must not lead the daemon to addresses that only this
+An API's document and its server's redirects are untrusted. They must not lead the daemon to addresses that only this
 machine or network can reach (SSRF).
 """
 
@@ -18,20 +18,21 @@ _METADATA: Final = frozenset(
         ),
     )
 )
-"""Cloud metadata services, which hand out credentials: most clouds, AWS and Google by IPv6; Alibaba, Azure, Oracle.
-Azure's is a public address that works only inside Azure."""
+"""Cloud metadata services, which issue credentials: of most clouds, of AWS and Google over IPv6, of Alibaba, Azure and
+Oracle. Azure's address is public but works only inside Azure.
+"""
 _EMBEDDING_NETWORKS: Final = tuple(map(ipaddress.IPv6Network, ("64:ff9b::/96", "::/96", "::ffff:0:0:0/96")))
 """Networks of IPv6 addresses that embed IPv4 ones (RFC 6052; RFC 4291, 2.5.5.1; RFC 2765)."""
 _LOCAL_NAT64: Final = ipaddress.IPv6Network("64:ff9b:1::/48")
-"""The same for local use (RFC 8215): their targets are unknown."""
+"""The network of such addresses for local use (RFC 8215), whose targets are unknown."""
 
 
 class AddressPolicy:
-    """Allows public addresses, and the others that the operator allowed."""
+    """Allows public addresses, and other addresses that the operator allows."""
 
     def __init__(self, allow_private: bool | tuple[str, ...], *, setting: str = "the source's allow_private") -> None:
         """``allow_private``: True for private addresses of any host, or the hosts that may have any address.
-        ``setting``: what errors call it.
+        ``setting``: the name of this setting in errors.
         """
         self.setting = setting
         self._private = allow_private is True

@@ -1,7 +1,7 @@
 """Reads response bodies and decompresses them up to a limit.
 
-A few compressed bytes can expand to gigabytes, and nested encodings to any size. httpx decompresses whole chunks before
-their size is known.
+A few compressed bytes can expand to gigabytes, and nested encodings to any size. httpx cannot limit this, because it
+decompresses whole chunks before their size is known.
 """
 
 import zlib
@@ -18,7 +18,7 @@ async def read_body(response: httpx.Response, max_bytes: int) -> tuple[bytes, bo
     """Returns the body, truncated to ``max_bytes``, and whether it is complete.
 
     Raises:
-        httpx.DecodingError: its encoding was not requested, or the data does not match it.
+        httpx.DecodingError: the encoding was not requested, or the data does not match it.
     """
     coding = response.headers.get("content-encoding", "").strip().lower()
     if coding not in _IDENTITY | _COMPRESSED:
@@ -40,7 +40,9 @@ class _Decompressor:
         self._started = False
 
     def decompress(self, part: bytes, max_bytes: int) -> bytes:
-        """Returns at most ``max_bytes`` of the data; some servers send deflate without zlib's header (RFC 9110)."""
+        """Returns at most ``max_bytes`` of the data. Accepts deflate without zlib's header, which some servers send
+        (RFC 9110).
+        """
         try:
             return self._inner.decompress(part, max_bytes)
         except zlib.error as error:

@@ -11,9 +11,9 @@ from pydantic_core import PydanticCustomError
 from ..tools import Tool
 
 MAX_CACHE_S: Final = 86_400
-"""The longest time for which a result is cached: a day."""
+"""The maximum time for which a result is cached: a day."""
 MAX_CACHE_GLOBS: Final = 100
-"""The most patterns; each tool is compared with each of them."""
+"""The maximum number of patterns. Each tool is compared with each pattern."""
 _MAX_GLOB_CHARS: Final = 200
 
 
@@ -43,8 +43,8 @@ def _is_time(value: object) -> bool:
 
 
 CacheTimes = Annotated[tuple[tuple[str, float], ...], BeforeValidator(_cache_times)]
-"""Globs of tool names, each with the seconds for which results are cached; the first glob that matches a tool
-counts.
+"""Globs of tool names, each with the seconds for which results are cached. The first glob that matches a tool
+applies.
 """
 
 

@@ -1,7 +1,7 @@
 """HTTP connections whose addresses are checked when they are opened.
 
-The address that was checked is the one that is connected to, so a DNS name cannot be rebound in between (decision 32).
-Callers handle redirects.
+The connection uses the checked address, so a DNS name cannot be rebound in between (decision 32). Callers handle
+redirects.
 """
 
 import asyncio
@@ -18,19 +18,19 @@ from .address_policy import AddressPolicy
 from .read_rate import ReadRate
 
 _TIMEOUTS: Final = {"connect": 10.0}
-"""Seconds to connect; the caller limits the whole request."""
+"""The timeout to connect, in seconds. The caller limits the whole request."""
 
 
 _RESOLVE_S: Final = 3.0
-"""The time limit of a check for the addresses of a host. For a request, the limit is that of its connection."""
+"""The timeout of a check of a host's addresses. A request has the timeout of its connection."""
 
 
 PARTS_PER_S: Final = 10_000.0
-"""The parts of answers that are read from one source. A server may send each byte as a separate part, which costs the
-daemon about 0.05 ms.
+"""The rate at which parts of answers are read from one source. A server may send each byte as a separate part, which
+costs the daemon about 0.05 ms.
 """
 _PARTS_OF_TURN: Final = 32
-"""Parts that are read without a pause for others, since they may be there already."""
+"""The number of parts that are read without yielding to other tasks, because they may already be in memory."""
 
 
 class ForbiddenAddressError(Exception):
@@ -83,7 +83,7 @@ class _Backend(httpcore.AsyncNetworkBackend):
         await asyncio.sleep(seconds)
 
     async def aclose(self) -> None:
-        """Closes the last connection: the pool loses track of one that is cancelled between TCP and TLS."""
+        """Closes the last connection. The pool loses track of a connection that is cancelled between TCP and TLS."""
         if self._last is not None:
             await self._last.aclose()
 
@@ -103,7 +103,7 @@ class NetworkConnection:
     """
 
     def __init__(self, policy: AddressPolicy, certificates: ssl.SSLContext, rate: ReadRate | None = None) -> None:
-        """``rate`` limits the parts that are read; by default, of this connection alone."""
+        """``rate`` limits the reading of parts; by default, each connection has a separate limit."""
         self._rate = rate or ReadRate(PARTS_PER_S)
         self._backend = _Backend(policy)
         self._pool = httpcore.AsyncConnectionPool(
@@ -187,7 +187,9 @@ class CheckedNetwork:
             self._idle.append(connection)
 
     async def rejection_reason(self, host: str) -> str | None:
-        """Returns why requests to this host would be refused; None if they are allowed, or if it is unknown."""
+        """Returns why requests to this host would be refused; None if they are allowed, or the host cannot be
+        resolved.
+        """
         try:
             async with asyncio.timeout(_RESOLVE_S):
                 addresses = await _addresses(host, 0)

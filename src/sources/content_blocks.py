@@ -1,4 +1,4 @@
-"""Content blocks as MCP has them, from servers and agents: passed on if they are valid, else described. Pure."""
+"""MCP content blocks from servers and agents. Valid blocks are passed on; a text describes each invalid block. Pure."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ _BASE64: Final = re.compile(r"[A-Za-z0-9+/]*={0,2}")
 def server_answer(
     content: Sequence[Mapping[str, Any]], structured: Any = None, meta: dict[str, Json] | None = None
 ) -> ToolOutput | str:
-    """Returns an MCP server's result as it is: its blocks in their order, its structured data and its ``_meta``."""
+    """Returns an MCP server's result unchanged: its blocks in their order, its structured data and its ``_meta``."""
     blocks = tuple(map(typed_block, content))
     if structured is None and meta is None and len(blocks) == 1:
         (block,) = blocks
@@ -29,9 +29,9 @@ def server_answer(
 
 
 def read_answer(content: Sequence[Mapping[str, Any]], structured: Any) -> ToolOutput | str:
-    """Returns the text of a successful result, its structured data if any, and then its images, audio and resources.
+    """Returns a successful result: its text, its structured data if any, and its images, audio and resources.
 
-    The text describes them. Text resources become text.
+    The text describes the latter. Text resources become text.
     """
     typed = tuple(map(typed_block, content))
     text = described_text(typed)
@@ -57,7 +57,7 @@ def typed_block(block: Mapping[str, Any]) -> ContentBlock:
 
 
 def _wrong(block: Mapping[str, Any]) -> str | None:
-    """Returns the description of a block with an invalid MIME type or base64; None for any other."""
+    """Returns the description of a block with an invalid MIME type or base64; None for a valid block."""
     match block:
         case {"type": "image" | "audio" as kind, "mimeType": str(mime), "data": str(data)}:
             if not _is_mime(mime):
@@ -90,5 +90,5 @@ def _is_mime(text: str) -> bool:
 
 
 def _is_base64(text: str) -> bool:
-    """Whether this is base64 by RFC 4648: without line breaks, and padded."""
+    """Whether the text is base64 as RFC 4648 defines it: padded, without line breaks."""
     return len(text) % 4 == 0 and _BASE64.fullmatch(text) is not None

@@ -14,18 +14,18 @@ from .source_auth import SecretTable
 
 SCOPE: Final = "https://www.googleapis.com/auth/cloud-platform"
 MARGIN_S: Final = 120.0
-"""A token is replaced this long before it expires."""
+"""A token is replaced this many seconds before it expires."""
 ASSERTION_S: Final = 3600
-"""The longest lifetime that Google accepts for the assertion of a service account."""
+"""The maximum lifetime that Google accepts for the assertion of a service account."""
 _GRANT: Final = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 _METADATA_PATH: Final = "/computeMetadata/v1/instance/service-accounts/default/token"
 
 
 class GoogleAccount(NamedTuple):
-    """The origin of tokens, and how they are requested."""
+    """Where tokens come from, and how they are requested."""
 
     place: str
-    """The settings table that configures them, such as ``[deploy.cloud_run]``."""
+    """The settings table that configures the tokens, such as ``[deploy.cloud_run]``."""
     token: SecretTable | None
     """An access token, which another program renews."""
     service_account: Path | None
@@ -89,7 +89,7 @@ class GoogleToken:
         *,
         own_host: bool,
     ) -> dict[str, Any]:
-        """With ``own_host``, the settings name the host, so its address may be that of a metadata server."""
+        """With ``own_host``, the operator names the host, so its address may be a metadata server's."""
         private = (urlsplit(base).hostname or "",) if own_host else self._account.allow_private
         place, timeout_s = self._account.place, self._account.timeout_s
         server = JsonServer(base.rstrip("/"), table=place, key=None, timeout_s=timeout_s, allow_private=private)
@@ -109,10 +109,10 @@ class GoogleToken:
 
 
 def signed_assertion(path: Path, now: int, place: str) -> tuple[str, str]:
-    """The URL of the token's server and the signed request of a service account (RFC 7523), from its JSON key.
+    """Returns the URL of the token server and the signed request of a service account (RFC 7523), from its JSON key.
 
     Raises:
-        ToolExecutionError: the file cannot be used; the message has nothing of the key.
+        ToolExecutionError: the file cannot be used; the message contains no part of the key.
     """
     try:
         import jwt  # noqa: PLC0415 - an extra, and slow to import

@@ -1,7 +1,7 @@
 """Requests JSON from a server that the operator has configured.
 
 Each question has one time limit. Redirects are refused, addresses are checked like those of sources, and answers are
-limited in size. No message contains a key, or the text of an error that a server sent, which may quote one.
+limited in size. Messages contain neither a key nor the text of a server's error, which may quote a key.
 """
 
 import asyncio
@@ -21,9 +21,9 @@ from .checked_network import CheckedNetwork, ForbiddenAddressError
 from .source_auth import SecretTable
 
 MAX_JSON_BYTES: Final = 8 * 1024**2
-"""The limit for one answer. A prompt of a million characters fits, with its escapes and the messages around it."""
+"""The maximum size of one answer. A prompt of a million characters fits, including escapes and surrounding messages."""
 MAX_REQUESTS_PER_SERVER: Final = 8
-"""The most requests at the same time; further questions wait, within their time limit."""
+"""The maximum number of simultaneous requests. Further questions wait, within their time limit."""
 
 _Answer = TypeVar("_Answer")
 
@@ -43,7 +43,7 @@ class JsonAnswer(NamedTuple):
         """The value of the body. Blocks for long bodies.
 
         Raises:
-            UnusableAnswerError: it is not JSON.
+            UnusableAnswerError: the body is not JSON.
         """
         try:
             return msgspec.json.decode(self.body)
@@ -52,7 +52,7 @@ class JsonAnswer(NamedTuple):
 
 
 class JsonServer:
-    """One server. ``base`` is the URL below which the paths are, without ``/`` at its end."""
+    """One server. ``base`` is the base URL of all paths, without ``/`` at its end."""
 
     def __init__(
         self,
@@ -64,8 +64,8 @@ class JsonServer:
         allow_private: bool | tuple[str, ...],
         allowed_by: str | None = None,
     ) -> None:
-        """``table`` is the table of the settings, such as ``[registry]``. ``allowed_by`` is what errors name as the
-        setting that allows private addresses; by default, ``allow_private`` of the table.
+        """``table`` is the settings table, such as ``[registry]``. ``allowed_by`` is the setting that errors name for
+        private addresses; by default, ``allow_private`` of the table.
         """
         self._base = base
         self._key = key
@@ -106,7 +106,7 @@ class JsonServer:
         form: Mapping[str, str] | None = None,
         max_bytes: int = MAX_JSON_BYTES,
     ) -> JsonAnswer:
-        """Ask a question of one ``request``; a ``token`` is sent as ``Authorization: Bearer``.
+        """Ask a question that consists of one ``request``. A ``token`` is sent as ``Authorization: Bearer``.
 
         Raises:
             UnusableAnswerError: the server cannot be asked, or its answer cannot be used.
@@ -126,14 +126,14 @@ class JsonServer:
         form: Mapping[str, str] | None = None,
         max_bytes: int = MAX_JSON_BYTES,
     ) -> JsonAnswer:
-        """Send one request, with ``content`` as JSON, or a ``form``; ``max_bytes`` limits the answer. Call it only
-        within a question of ``ask``, which formats its errors.
+        """Send one request, with ``content`` as JSON, or a ``form``; ``max_bytes`` limits the answer. Call this only
+        within a question of ``ask``, which formats the errors.
         """
         sent = {
             "User-Agent": f"toold/{__version__}",
             "Accept": "application/json",
             "Accept-Encoding": "gzip, deflate",
-            # Questions are rare: a kept connection would mostly be found closed by the server.
+            # Questions are rare, so the server would usually have closed a kept connection.
             "Connection": "close",
             **(headers or {}),
         }
@@ -151,7 +151,7 @@ class JsonServer:
         async with self._network.acquire() as connection, connection.answer(request, lambda: None) as response:
             if response.has_redirect_location:
                 raise UnusableAnswerError(
-                    f"it redirects (HTTP {response.status_code}), which is refused; set url to the new place"
+                    f"it redirects (HTTP {response.status_code}), which is refused; set url to the new location"
                 )
             read, complete = await read_body(response, max_bytes)
         if not complete:
@@ -159,5 +159,5 @@ class JsonServer:
         return JsonAnswer(response.status_code, read, response.headers.get("etag"))
 
     async def close(self) -> None:
-        """Close the connections; those of running requests when they end."""
+        """Close the connections. Connections of running requests are closed when the requests end."""
         await self._network.close()

@@ -24,8 +24,8 @@ _ESCAPES: Final = re.compile(
 class LoneSurrogates:
     """Replaces lone surrogate escapes by U+FFFD in JSON that arrives in chunks. Sizes stay the same.
 
-    JavaScript writes them for text that was truncated within a character; one such name must not make a whole listing
-    unreadable.
+    JavaScript writes lone surrogates for text that was truncated within a character. One such name must not make a
+    whole listing unreadable.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""A directory with the last answers of servers, for the time when they cannot be reached. Blocks."""
+"""A directory with the last answers of servers, for use while a server cannot be reached. Blocks."""
 
 import os
 import tempfile
@@ -18,9 +18,9 @@ class KeptFile(NamedTuple):
 
 
 class KeptFiles:
-    """Files in ``directory``, readable only by the daemon's user; created with the first one.
+    """Files in ``directory``, readable only by the daemon's user; the first file creates the directory.
 
-    The oldest are deleted beyond ``max_files``; a file with more than ``max_bytes`` is not read.
+    The oldest files beyond ``max_files`` are deleted; a file with more than ``max_bytes`` is not read.
     """
 
     def __init__(self, directory: Path, *, max_files: int, max_bytes: int) -> None:
@@ -29,10 +29,10 @@ class KeptFiles:
         self._max_bytes = max_bytes
 
     def keep(self, key: bytes, content: bytes) -> None:
-        """Keep what a server has just answered under ``key``.
+        """Store a server's answer under ``key``.
 
         Raises:
-            OSError: it cannot be written; the earlier content is kept.
+            OSError: the file cannot be written; it keeps its earlier content.
         """
         path = self._path(key)
         is_new = True
@@ -70,7 +70,7 @@ class KeptFiles:
         """Delete the content under ``key``, if there is any.
 
         Raises:
-            OSError: it cannot be deleted.
+            OSError: the file cannot be deleted.
         """
         self._path(key).unlink(missing_ok=True)
 

@@ -1,5 +1,6 @@
-"""Settings tables of toold.toml whose ``key`` is a ``SecretTable``, such as ``[zenml]``: how they are read, and the
-messages for invalid ones. The packages that use ``sources`` read their tables with it."""
+"""Reads settings tables of toold.toml whose ``key`` is a ``SecretTable``, such as ``[zenml]``. The packages that use
+``sources`` read their tables with this module.
+"""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
@@ -21,13 +22,12 @@ def read_keyed_table(
     expected: str,
     fields: Callable[[Sequence[str]], Sequence[str]],
 ) -> _Settings:
-    """Return the settings of a table of toold.toml; settings are returned as they are.
+    """Return the settings of a table of toold.toml. A ``model`` instance is returned unchanged.
 
     Args:
-        table: the table.
-        model: its settings.
-        failure: raised if they are invalid; the message names the key and what is allowed, never the value.
-        expected: how the table is written, for the message if it is not a table.
+        table: the table. model: the class of its settings. failure: the error for invalid settings; its message names
+        the key and the allowed values, never the value. expected: an example of the table, for the message if the value
+        is not a table.
         fields: as for ``keyed_table_message``.
     """
     if isinstance(table, model):
@@ -42,7 +42,7 @@ def read_keyed_table(
 
 
 def keyed_table_message(problems: Iterable[ErrorDetails], fields: Callable[[Sequence[str]], Sequence[str]]) -> str:
-    """One message with each distinct problem of a settings table whose ``key`` is a ``SecretTable``.
+    """One message with all distinct problems of a settings table whose ``key`` is a ``SecretTable``.
 
     ``fields`` returns the settings of the table at a path.
     """

@@ -1,4 +1,4 @@
-"""Chooses operations of an API document by globs: ``include`` and ``exclude`` of a source. Pure."""
+"""Selects operations of an API document by globs: ``include`` and ``exclude`` of a source. Pure."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -11,9 +11,9 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstr
 from pydantic_core import PydanticCustomError
 
 MAX_GLOBS: Final = 200
-"""The most globs of one key; each is compared with each operation."""
+"""The maximum number of globs of one key. Each is compared with each operation."""
 MAX_FILTERS: Final = 50
-"""The most tables of ``include`` or ``exclude``."""
+"""The maximum number of tables of ``include`` or ``exclude``."""
 
 _Glob = Annotated[str, StringConstraints(min_length=1, max_length=500)]
 _Globs = Annotated[tuple[_Glob, ...], Field(min_length=1, max_length=MAX_GLOBS)]
@@ -21,10 +21,10 @@ _Globs = Annotated[tuple[_Glob, ...], Field(min_length=1, max_length=MAX_GLOBS)]
 
 @dataclass(frozen=True, slots=True)
 class OperationFacts:
-    """The values of an operation that globs are compared with."""
+    """The values of an operation with which globs are compared."""
 
     operation: str
-    """The operationId, or the name that is made for an operation without one."""
+    """The operationId, or the name that toold gives to an operation without one."""
     tags: tuple[str, ...]
     path: str
     method: str
@@ -79,8 +79,9 @@ def _any_matches(globs: Iterable[str], values: Iterable[str]) -> bool:
 
 @cache
 def _compiled(glob: str) -> re.Pattern[str]:
-    """Compiles a glob. Cached here, because ``fnmatchcase`` caches few globs, and compiling takes longer than matching
-    all operations of a document."""
+    """Compiles a glob. Cached here, because ``fnmatchcase`` caches few globs, and compiling a glob takes longer than
+    matching all operations of a document.
+    """
     return re.compile(translate(glob))
 
 
@@ -90,7 +91,7 @@ def _several(value: object) -> object:
 
 
 OperationFilters = Annotated[tuple[OperationFilter, ...], Field(max_length=MAX_FILTERS), BeforeValidator(_several)]
-"""A table, or a list of tables, one of which has to match."""
+"""A table, or a list of tables; one of them has to match."""
 
 
 class OperationSelection:
@@ -120,6 +121,6 @@ class OperationSelection:
         return selected
 
     def unmatched(self) -> Iterator[tuple[str, str]]:
-        """Yields the setting, and what is wrong with it, for each glob that matched no operation: often a typo."""
+        """Yields the setting and its problem for each glob that matched no operation, which is often a typo."""
         for setting, key, glob in self._unmatched:
             yield setting, f"no operation matches {glob!r} in {key}"

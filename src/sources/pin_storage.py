@@ -1,6 +1,6 @@
 """Stores pins: in files of the state directory, or in a database that several nodes share.
 
-A set of pins has a revision. It is replaced only if it still has the revision that was read, so that a change of
+A set of pins has a revision. It is replaced only if it still has the revision that was read, so that a change by
 another node is never lost.
 """
 
@@ -22,7 +22,7 @@ _MAX_BYTES: Final = 64 * 1024 * 1024
 
 
 class KeptPins(NamedTuple):
-    """A set of pins, as it is stored."""
+    """A stored set of pins."""
 
     pins: Pins
     revision: int
@@ -30,28 +30,28 @@ class KeptPins(NamedTuple):
 
 
 class PinStorage(Protocol):
-    """Pins by the name of their set: that of the source, with a suffix for its prompts and its instructions."""
+    """Pins by the name of their set: the source's name, with a suffix for its prompts and its instructions."""
 
     async def read(self, name: str) -> KeptPins | None:
         """Returns the pins; None before the first listing.
 
         Raises:
-            PinError: they cannot be read, so no tool counts as approved.
+            PinError: the pins cannot be read, so no tool counts as approved.
         """
         ...
 
     async def replace(self, name: str, pins: Pins, revision: int | None) -> int | None:
-        """Stores pins if the stored ones have this revision; with None, if there are none. Returns the new revision;
-        None if other pins are stored.
+        """Stores pins if the stored pins have this revision; with None, if there are no stored pins. Returns the new
+        revision; None if other pins are stored.
 
         Raises:
-            PinError: they cannot be written.
+            PinError: the pins cannot be written.
         """
         ...
 
 
 class ReadablePins(PinStorage, Protocol):
-    """Pins that commands read, without an event loop."""
+    """Pins that commands read without an event loop."""
 
     def read_now(self, name: str) -> Pins | None:
         """Like ``read``, for a command."""
@@ -63,9 +63,9 @@ class _Document(msgspec.Struct):
 
 
 def encode_pins(pins: Pins) -> bytes:
-    """Returns pins as the JSON of a pin file, with a line per tool.
+    """Returns pins as the JSON of a pin file, with one line per tool.
 
-    Indented lines would take hundreds of times as much as nested lists in a definition.
+    For nested lists in a definition, indented lines would take hundreds of times as much space.
     """
     lines = [
         b"%s:%s" % (msgspec.json.encode(name), msgspec.json.encode(pin, order="deterministic"))
@@ -78,7 +78,7 @@ def decode_pins(content: bytes, place: str, remedy: str) -> Pins:
     """Reads the JSON of pins.
 
     Raises:
-        PinError: it is not that of pins.
+        PinError: the content is not a set of pins.
     """
     try:
         return msgspec.json.decode(content, type=_Document).tools
@@ -92,7 +92,7 @@ class PinFiles:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._lock = threading.Lock()
-        # The revisions of the sets that this process has written. Other sets have the revision 0.
+        # The revisions of the sets that this process has written. Other sets have revision 0.
         self._revisions: dict[str, int] = {}
 
     def __repr__(self) -> str:
@@ -112,16 +112,16 @@ class PinFiles:
         """Returns the contents of all files by the names of their sets.
 
         Raises:
-            PinError: one cannot be read, or is damaged.
+            PinError: a file cannot be read, or is damaged.
         """
         names = sorted(path.stem for path in self._directory.glob("*.json"))
         return {name: encode_pins(pins) for name in names if (pins := self.read_now(name)) is not None}
 
     def write_all(self, contents: Mapping[str, bytes]) -> None:
-        """Writes several files; those that exist have to have the same pins.
+        """Writes several files. Existing files must have the same pins.
 
         Raises:
-            PinError: one exists with other pins, or cannot be written.
+            PinError: a file exists with other pins, or cannot be written.
         """
         for name, content in contents.items():
             pins = self.read_now(name)
@@ -134,7 +134,7 @@ class PinFiles:
         """Replaces a file atomically.
 
         Raises:
-            PinError: it cannot be written.
+            PinError: the file cannot be written.
         """
         path = self._path(name)
         unfinished = path.with_suffix(".new")

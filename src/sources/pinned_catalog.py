@@ -1,7 +1,7 @@
 """The tools that a server or remote agent lists, compared with their pins (decision 45).
 
-A source updates it with each listing, publishes the tools, and then saves the pins. Other nodes may change the pins,
-too: a change is stored only if it is one of the pins that are stored, otherwise it is decided again with those.
+A source updates the catalog with each listing, publishes the tools, and then saves the pins. Other nodes may also
+change the pins. A change is stored only if it is based on the stored pins; otherwise it is computed again from them.
 """
 
 from collections.abc import Callable, Container, Mapping, Sequence
@@ -27,7 +27,7 @@ class PinnedCatalog:
         *,
         kept_as: str | None = None,
     ) -> None:
-        """``kept_as``: the name of the pins in ``storage``, by default that of the source; ``taken`` returns the tool
+        """``kept_as`` is the name of the pins in ``storage``, by default the source's name. ``taken`` returns the tool
         names that other sources use.
         """
         self._source = source
@@ -37,7 +37,7 @@ class PinnedCatalog:
         self._naming = naming or ToolNaming()
         self._pins: Pins | None = None
         self._revision: int | None = None
-        # Changed tools whose current versions are accepted, until they are pinned.
+        # Changed tools whose current versions are accepted but not yet pinned.
         self._accepted: Sequence[PinComparison] = ()
         self.latest = UpstreamCatalog(source)
         """The catalog of ``listing``."""
@@ -52,10 +52,10 @@ class PinnedCatalog:
         return self._pins is not None
 
     def refuse_withheld(self, tool: str) -> None:
-        """Checks the server's tool of this name before a call of it.
+        """Checks the server's tool of this name before it is called.
 
         Raises:
-            PermissionDeniedError: it is quarantined.
+            PermissionDeniedError: the tool is quarantined.
         """
         for comparison in self.latest.in_quarantine:
             if comparison.definition.name == tool:
@@ -67,7 +67,7 @@ class PinnedCatalog:
         return any(definition.as_task for definition in tools if definition.name == tool)
 
     async def restore(self) -> bool:
-        """Makes the catalog of the pinned tools. Returns False if there are none.
+        """Builds the catalog of the pinned tools. Returns False if there are none.
 
         Raises:
             PinError: the pins cannot be read.
@@ -80,15 +80,15 @@ class PinnedCatalog:
         return True
 
     async def reload(self, revisions: Mapping[str, int]) -> bool:
-        """Compares the listing with the pins if other nodes have changed them; ``revisions``: of the stored pins, by
-        name. Returns whether they have.
+        """Compares the listing with the pins if other nodes have changed them; returns whether they have. ``revisions``
+        are those of the stored pins, by name.
 
         Raises:
             PinError: the pins cannot be read.
         """
         stored, known = revisions.get(self._kept_as), self._revision
         if stored is None or (stored <= known if known is not None else self.listing is None):
-            return False  # nothing is new, or they are restored before the first listing
+            return False  # unchanged, or not restored yet
         kept = await self._storage.read(self._kept_as)
         if kept is None or not self._take(kept.pins, kept.revision):
             return False
@@ -96,7 +96,9 @@ class PinnedCatalog:
         return True
 
     async def update(self, listing: UpstreamListing) -> None:
-        """Makes the catalog of a listing. Publish it without an await: another source could take the names."""
+        """Builds the catalog of a listing. Publish it without an await in between; otherwise another source could take
+        the names.
+        """
         selected, pins = self._naming.selected(listing), self._pins
         prepared = await in_tool_thread(prepare, selected, pins)
         self.latest = build_catalog(self._source, selected, pins, self._taken(), prepared, self._naming)
@@ -106,7 +108,7 @@ class PinnedCatalog:
             self._compare_again()
 
     def accept_changes(self) -> Sequence[PinComparison]:
-        """Takes all quarantined tools out of quarantine, and returns them; ``save`` pins them."""
+        """Releases all quarantined tools from quarantine, and returns them. ``save`` pins them."""
         changed = self.latest.in_quarantine
         if changed:
             self._accepted = changed
@@ -114,9 +116,9 @@ class PinnedCatalog:
         return changed
 
     async def save(self) -> bool:
-        """Pins the tools of the first listing, or accepted changes. After an error, a later listing repeats it.
+        """Pins the tools of the first listing, or accepted changes. After an error, a later listing tries again.
 
-        Returns whether the catalog has changed, because another node has changed the pins meanwhile: publish it again.
+        Returns whether another node has changed the pins meanwhile, so that the catalog must be published again.
 
         Raises:
             PinError: the pins cannot be written.
@@ -134,10 +136,10 @@ class PinnedCatalog:
         return merged
 
     async def approve(self, selected: Sequence[PinComparison]) -> None:
-        """Pins these tools of the catalog in the versions that it has, unless another version was approved meanwhile.
+        """Pins these tools in their versions in the catalog, unless another version was approved meanwhile.
 
         Raises:
-            PinConflictError: another version was; the catalog is compared with it.
+            PinConflictError: another version was approved; the catalog is now compared with it.
             PinError: the pins cannot be written.
         """
         seen = self._pins
@@ -147,7 +149,7 @@ class PinnedCatalog:
             self._compare_again()
 
     async def _change(self, change: Callable[[Pins | None], Pins]) -> bool:
-        """Stores the changed pins. Returns whether others than those in memory were changed."""
+        """Stores the changed pins. Returns whether the stored pins differed from those in memory."""
         pins, revision, merged = self._pins, self._revision, False
         while True:
             changed = change(pins)
@@ -159,14 +161,14 @@ class PinnedCatalog:
                 return merged
             merged = True
             kept = await self._storage.read(self._kept_as)
-            if kept is None:  # deleted: those in memory count, as they do until a restart
+            if kept is None:  # deleted: the pins in memory apply until a restart
                 pins, revision = self._pins, None
             else:
                 pins, revision = kept
                 self._take(pins, revision)
 
     def _take(self, pins: Pins, revision: int) -> bool:
-        """Keeps pins in memory unless they are older than those that it has. Returns whether it did."""
+        """Takes pins into memory unless they are older than the current ones. Returns whether it did."""
         if self._revision is not None and revision <= self._revision:
             return False
         self._pins, self._revision = pins, revision

@@ -1,4 +1,4 @@
-"""The common code for programs of sources and hooks: their environment, and the end of their process groups."""
+"""Common code for programs of sources and hooks: their environment, and the end of their process groups."""
 
 import asyncio
 import os
@@ -9,10 +9,10 @@ from contextlib import suppress
 from typing import Final
 
 END_GRACE_S: Final = 1.5
-"""How long a program may take to exit after its input is closed, and again after SIGTERM."""
+"""The time that a program has to exit after its input is closed, and again after SIGTERM."""
 
 _INHERITED: Final = ("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TMPDIR", "TZ", "USER")
-"""Variables of the daemon that programs need and that contain no secrets."""
+"""Variables of the daemon that programs need. They contain no secrets."""
 _POLL_S: Final = 0.01
 
 
@@ -22,7 +22,7 @@ def environment(configured: Mapping[str, str], own: Mapping[str, str] = os.envir
 
 
 async def end_program(process: Process) -> None:
-    """Closes its input, then sends SIGTERM, then SIGKILL, each if the previous step did not end it."""
+    """Ends a program: closes its input, then sends SIGTERM, then SIGKILL, each if the previous step did not suffice."""
     assert process.stdin is not None  # noqa: S101 - started with pipes
     process.stdin.close()
     if not await ended_within(process, END_GRACE_S):
@@ -34,7 +34,7 @@ async def end_program(process: Process) -> None:
 
 async def ended_within(process: Process, seconds: float) -> bool:
     """Whether the program ends within this time."""
-    # Not process.wait(): it also waits for other processes that inherited the pipes.
+    # Not process.wait(), which also waits for other processes that inherited the pipes.
     with suppress(TimeoutError):
         async with asyncio.timeout(seconds):
             while process.returncode is None:  # noqa: ASYNC110 - there is no event to wait for

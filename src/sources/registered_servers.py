@@ -1,7 +1,7 @@
 """Servers of an MCP registry: its API (version 0.1), and the table of a source for one of its servers.
 
-Anyone who publishes a server writes its entry in the registry. So names of packages are checked, values that only a
-person can give are not guessed, and nothing is run here.
+Entries are untrusted, because anyone can publish a server. So names of packages are checked, values that only a person
+can give are not guessed, and no program is run here.
 """
 
 import re
@@ -16,7 +16,7 @@ from .json_server import JsonServer, UnusableAnswerError
 from .source_settings_reader import SourceSettingsError, read_sources
 
 PAGE_SERVERS: Final = 30
-"""The most servers that one search shows."""
+"""The maximum number of servers that one search returns."""
 TIMEOUT_S: Final = 20.0
 _SERVERS: Final = "/v0.1/servers"
 _NAMES: Final = {
@@ -55,7 +55,7 @@ class _Input(msgspec.Struct):
 
     @property
     def fixed(self) -> str | None:
-        """Its value, unless a person has to choose it."""
+        """The value, unless a person has to choose it."""
         value = self.default if self.value is None else self.value
         return None if value is None or self.is_secret or "{" in value else value
 
@@ -78,7 +78,7 @@ class _Package(msgspec.Struct):
 
 
 class RegisteredServer(msgspec.Struct):
-    """A server, as a registry describes it."""
+    """A registry's description of a server."""
 
     name: str
     description: str = ""
@@ -96,7 +96,7 @@ class _Page(msgspec.Struct):
 
 
 class ServerTable(NamedTuple):
-    """One way to use a server: the table of a source, or the reason why there is none."""
+    """One way to use a server: the table of a source, or the reason why this way is impossible."""
 
     way: str
     """``remote``, or the kind of the package: ``npm``, ``pypi``, ``oci``."""

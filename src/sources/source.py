@@ -1,4 +1,4 @@
-"""The interface of a source: an external system that provides tools, and may be late, unavailable or changed."""
+"""The interface of a source: an external system that provides tools, and that may be slow, unavailable or changed."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,10 +22,10 @@ class SourceNote:
     diff: str = ""
     """The changes of a quarantined tool, as lines with ``-`` and ``+``. For a new tool, all lines have ``+``."""
     version: str = ""
-    """The beginning of the hash of a quarantined tool's definition, by which it is approved."""
+    """The beginning of the hash of a quarantined tool's definition; the operator approves it by this hash."""
 
     def __post_init__(self) -> None:
-        """Makes both texts terminal-safe, since they quote the document or the server."""
+        """Makes both texts terminal-safe, because they quote the document or the server."""
         object.__setattr__(self, "where", one_line(self.where, _PLACE_CHARS))
         object.__setattr__(self, "what", one_line(self.what, _MESSAGE_CHARS))
 
@@ -45,7 +45,7 @@ class SourceNotes:
         self._notes[SourceNote("repaired", self.where, what)] = None
 
     def omitted(self, what: str) -> None:
-        """Notes something that is unusable and was omitted."""
+        """Notes an unusable part that was omitted."""
         self._notes[SourceNote("omitted", self.where, what)] = None
 
     def collected(self) -> tuple[SourceNote, ...]:
@@ -63,9 +63,7 @@ class RefusedServer:
 
     @property
     def may_be_allowed(self) -> bool:
-        """Whether ``allow_private`` would allow the address, which is not the case for link-local and metadata
-        addresses.
-        """
+        """Whether ``allow_private`` could allow the address. It cannot allow link-local and metadata addresses."""
         return self.reason in {"is loopback", "is private"}
 
 
@@ -74,16 +72,16 @@ class SourceCheck:
     """The outcome of `toold sources check` for one source."""
 
     title: str = ""
-    """The source's title for itself."""
+    """The title that the source gives itself."""
     tools: tuple[str, ...] = ()
-    """The names of its tools."""
+    """The names of the source's tools."""
     notes: tuple[SourceNote, ...] = ()
     problem: str | None = None
     """Why the source cannot be used."""
     excluded: int = 0
     """Operations that ``include`` and ``exclude`` do not select."""
     missing_secrets: tuple[str, ...] = ()
-    """The secrets that this process cannot read; its environment is not the daemon's."""
+    """The secrets that this process, whose environment is not the daemon's, cannot read."""
     refused_servers: tuple[RefusedServer, ...] = ()
     """The servers of a REST API whose addresses the source may not reach: calls to them are refused."""
 
@@ -96,11 +94,11 @@ class SourceListener(Protocol):
         ...
 
     def restore(self, tools: Sequence[Tool]) -> None:
-        """Lists the tools that were pinned before the daemon started, until the source has answered."""
+        """Lists the tools that were pinned before the daemon started. They apply until the source has answered."""
         ...
 
     def report_problem(self, problem: str) -> None:
-        """Reports a problem, one sentence for the operator; the tools stay as they are."""
+        """Reports a problem, as one sentence for the operator. The tools stay."""
         ...
 
 
@@ -108,9 +106,9 @@ class Source(Protocol):
     """A running source."""
 
     async def run(self, listener: SourceListener) -> None:
-        """Publishes the tools, and again whenever they change, until cancelled.
+        """Publishes the tools whenever they change, until it is cancelled.
 
-        Never raises for failures of the API or the server.
+        Does not raise for failures of the API or the server.
         """
         ...
 
@@ -119,7 +117,7 @@ class Source(Protocol):
         ...
 
     async def close(self) -> None:
-        """Closes the connections; running calls use theirs until they end."""
+        """Closes the connections. Running calls keep theirs until they end."""
         ...
 
 
@@ -132,14 +130,14 @@ class QuarantinedVersion:
 
     kind: QuarantinedKind
     name: str
-    """The server's name for it."""
+    """The server's name for the tool or prompt."""
     reason: str
     diff: str
     """The lines that differ from the approved version, with ``-`` and ``+``; for a new tool, all lines."""
     digest: str
     """The hash of the version (``UpstreamDefinition.digest``)."""
     approved: str
-    """The hash of the approved version; empty if it is new."""
+    """The hash of the approved version; empty for a new tool or prompt."""
 
 
 @runtime_checkable
@@ -157,8 +155,8 @@ class Quarantine(Protocol):
         ...
 
     async def approve(self, tool: str, digest: str) -> Sequence[str]:
-        """Pins the quarantined tool of this name, if its version's hash begins with ``digest``. Returns its name, or
-        nothing.
+        """Pins the quarantined tool of this name, if its version's hash begins with ``digest``. Returns the names of
+        the pinned tools.
 
         Raises:
             PinConflictError: another version was approved meanwhile, at another node.
@@ -167,7 +165,8 @@ class Quarantine(Protocol):
         ...
 
     async def reload_pins(self, revisions: Mapping[str, int]) -> None:
-        """Compares everything with the pins that other nodes have changed; ``revisions``: of the stored ones, by name.
+        """Compares everything with the pins if other nodes have changed them. ``revisions`` are those of the stored
+        pins, by name.
 
         Raises:
             PinError: the pins cannot be read.
@@ -181,7 +180,7 @@ class InstructsModels(Protocol):
 
     @property
     def instructions(self) -> str:
-        """Its text, as the operator approved it; empty if there is none. Lines of printable characters."""
+        """The approved text, as lines of printable characters; empty if there is none."""
         ...
 
 
@@ -196,4 +195,4 @@ class LooksAgain(Protocol):
 
 def secret_rejected(source: str) -> str:
     """Returns the advice for a 401 answer, for the caller."""
-    return f"It rejects the daemon's secret; the operator sets auth in [sources.{source}]."
+    return f"It rejects the daemon's secret; ask the operator to correct auth in [sources.{source}]."

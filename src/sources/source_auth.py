@@ -1,4 +1,4 @@
-"""Authentication at a source: the setting ``auth``, and the headers and parameters that requests get from it.
+"""Authentication at a source: the setting ``auth``, and the headers and parameters of requests.
 
 The secret is the operator's (``env`` or ``file``), or a credential of the caller (``user`` and ``field``).
 """
@@ -67,7 +67,7 @@ class AuthTable(_Table):
     user: Annotated[str, AfterValidator(_service)] | None = None
     """The service whose credential each caller has given."""
     field: _Field | None = None
-    """The credential's field with the secret."""
+    """The field of the credential that has the secret."""
 
     @model_validator(mode="after")
     def _one_secret(self) -> Self:
@@ -90,7 +90,7 @@ class AuthTable(_Table):
 
     @property
     def of_caller(self) -> bool:
-        """Whether calls are made in the name of each caller."""
+        """Whether each call is made in the name of its caller."""
         return self.user is not None
 
     @property
@@ -131,7 +131,7 @@ class BasicAuth(AuthTable):
 
     @property
     def credentials(self) -> tuple[CredentialField, ...]:
-        """As above."""
+        """All fields of the caller's credential that a request needs."""
         name = self.username_field
         return (
             super().credentials
@@ -184,7 +184,7 @@ def operator_auth(auth: Auth | None) -> AuthValues:
     """The authentication of a request with the current secret of the operator.
 
     Raises:
-        SecretUnavailableError: it cannot be read.
+        SecretUnavailableError: the secret cannot be read.
     """
     if auth is None or auth.secret is None:
         return NO_AUTH
@@ -195,8 +195,8 @@ async def caller_auth(auth: Auth, context: ToolContext) -> AuthValues:
     """The authentication of a call's requests with the current credential of its principal.
 
     Raises:
-        MissingCredentialError: the principal has not given it.
-        PermissionDeniedError: it cannot be sent.
+        MissingCredentialError: the principal has not given the credential.
+        PermissionDeniedError: the credential cannot be sent.
         ServiceUnavailableError: the vault cannot be read.
     """
     *names, secret = [await _header_value(wanted, context) for wanted in auth.credentials]
@@ -220,7 +220,7 @@ def _unsendable(wanted: CredentialField, problem: str) -> PermissionDeniedError:
 
 
 def worded_for_user(error: CallError, source: str, auth: Auth | None) -> CallError:
-    """The error of a call; if the source rejects the caller's own credential, the advice is for the caller."""
+    """The error of a call. If the source rejects the caller's own credential, the advice is for the caller."""
     wanted = None if auth is None else auth.credential
     if wanted is not None:
         command = f"`toold credentials set {wanted.service} {wanted.field}`"

@@ -12,7 +12,7 @@ class CheckedSource(Protocol):
     """A source that can be checked without running."""
 
     async def check(self, listener: SourceListener) -> str:
-        """Connects once and publishes the tools; returns the source's title for itself."""
+        """Connects once and publishes the tools; returns the title that the source gives itself."""
         ...
 
     async def close(self) -> None: ...
@@ -24,9 +24,8 @@ async def check_once(
     """Checks a source, and closes it.
 
     Args:
-        source: the source, which is not running.
-        secrets: its secrets; if this process cannot read one of them, the source is not asked.
-        subject: what it is, for the advice: ``agent`` or ``server``.
+        source: the source, which is not running. secrets: its secrets. If this process cannot read one of them, it does
+        not connect to the source. subject: the kind of the source in the advice: ``agent`` or ``server``.
         failures: the exceptions of ``check`` that mean that the source cannot be used; their messages say why.
     """
     try:

@@ -1,4 +1,4 @@
-"""What a source offers in addition to tools: resources, resource templates and prompts. Entries are MCP's objects."""
+"""The resources, resource templates and prompts of a source. Entries are MCP's objects."""
 
 from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ from typing import Any, Protocol, runtime_checkable
 from ..tools import ToolContext
 
 Entry = Mapping[str, Any]
-"""A resource, a template or a prompt as MCP lists it."""
+"""A resource, a template or a prompt in MCP's format."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,11 +15,13 @@ class SourcePrompt:
     """A prompt of a source under its name in this daemon."""
 
     name: str
-    """The source's own name."""
+    """The prompt's name at the source."""
     entry: Entry
     """The prompt's entry, with its name in this daemon."""
     withheld: str | None = None
-    """A sentence that says why callers do not get the prompt, such as that it has changed since it was pinned."""
+    """A sentence that says why callers do not get the prompt, for example because it has changed since it was
+    pinned.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +29,11 @@ class SourceContent:
     """The latest listing of one source. The lists are empty until the source has answered."""
 
     resources: Mapping[str, Entry] = field(default_factory=dict)
-    """By URI, in the source's order."""
+    """The resources by URI, in the source's order."""
     templates: Mapping[str, Entry] = field(default_factory=dict)
-    """By URI template."""
+    """The templates by URI template."""
     prompts: Mapping[str, SourcePrompt] = field(default_factory=dict)
-    """By their names in this daemon, including quarantined prompts."""
+    """The prompts by their names in this daemon, including quarantined prompts."""
     reads: bool = False
     """Whether the source answers ``read_resource``. It may then have more resources than it lists."""
     completes: bool = False
@@ -39,7 +41,7 @@ class SourceContent:
     subscribes: bool = False
     """Whether the source reports changes of resources."""
     timeout_s: float | None = None
-    """The default timeout of a request to it."""
+    """The default timeout of a request to the source."""
 
 
 class ContentSource(Protocol):
@@ -58,15 +60,15 @@ class ContentSource(Protocol):
         ...
 
     async def get_prompt(self, name: str, arguments: Mapping[str, str], context: ToolContext) -> dict[str, Any]:
-        """The result of ``prompts/get``; ``name`` is the source's own."""
+        """The result of ``prompts/get``; ``name`` is the prompt's name at the source."""
         ...
 
     async def complete(self, params: Mapping[str, Any], context: ToolContext) -> dict[str, Any]:
-        """The result of ``completion/complete``; a prompt in ``params`` has the source's own name."""
+        """The result of ``completion/complete``; a prompt in ``params`` has its name at the source."""
         ...
 
     def follow(self, uris: frozenset[str]) -> None:
-        """Sets the resources whose changes are reported; never blocks, and stays in force after a reconnect."""
+        """Sets the resources whose changes are reported, also after a reconnect. Never blocks."""
         ...
 
 
@@ -76,12 +78,12 @@ class OffersContent(Protocol):
 
     @property
     def offered(self) -> ContentSource:
-        """Its resources and prompts."""
+        """The source's resources and prompts."""
         ...
 
 
 class SourceEvents(Protocol):
-    """Receives what sources announce. Never blocks."""
+    """Receives the announcements of sources. Never blocks."""
 
     def content_changed(self, source: str) -> None:
         """Reports that the source's list of resources or prompts has changed."""

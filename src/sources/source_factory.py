@@ -30,8 +30,8 @@ def open_source(
 ) -> Source:
     """Returns the source of these settings, not running yet.
 
-    ``taken`` returns the tool names that other sources use; ``desk`` has the sign-ins; ``events`` receives what the
-    source announces about resources and prompts.
+    ``taken`` returns the tool names that other sources use; ``desk`` has the sign-ins; ``events`` receives the source's
+    announcements about resources and prompts.
     """
     match settings:
         case OpenApiSettings():
@@ -43,9 +43,9 @@ def open_source(
 
 
 def may_provide(name: str, settings: SourceSettings, tool: str, *, pins: ReadablePins) -> bool:
-    """Whether a tool of this name may come from this source, as far as is known without connecting.
+    """Whether a tool of this name may come from this source. Does not connect.
 
-    Tools of an API have the source's name as prefix; those of an MCP server or an agent are in its pins.
+    Tools of an API have the source's name as prefix; tools of an MCP server or an agent are in its pins.
     """
     match settings:
         case OpenApiSettings():
@@ -59,7 +59,7 @@ def may_provide(name: str, settings: SourceSettings, tool: str, *, pins: Readabl
 
 
 async def check_source(name: str, settings: SourceSettings, *, pins: PinStorage) -> SourceCheck:
-    """Connects to a source once and returns what it found; pins stay unchanged."""
+    """Connects to a source once and returns the outcome. Pins stay unchanged."""
     match settings:
         case OpenApiSettings():
             return await check_openapi(name, settings)

@@ -1,4 +1,4 @@
-"""The sources of a running daemon: starts and stops them as configured, and combines their tools."""
+"""The sources of a running daemon: starts and stops them according to the settings, and combines their tools."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
@@ -34,7 +34,7 @@ class SourceState(msgspec.Struct, frozen=True):
     name: str
     type: str
     state: State
-    """``failing``: it has a problem; its earlier tools stay listed."""
+    """``failing``: the source has a problem; its earlier tools stay listed."""
     tools: int
     repaired: int
     omitted: int
@@ -90,7 +90,7 @@ class _ManagedSource:
 
     @property
     def current_problem(self) -> str | None:
-        """The problem of the source, or of its secrets, which are read again."""
+        """The problem of the source or of its secrets, which are read again for this."""
         if self.problem is not None:
             return self.problem
         missing = unavailable_secrets(self.settings.secrets)
@@ -130,16 +130,16 @@ def _quarantined_in(notes: Sequence[SourceNote]) -> set[str]:
 
 
 class SourceManager:
-    """Runs the configured sources, and calls ``on_change`` when the tools change. Never raises because of a source."""
+    """Runs the configured sources, and calls ``on_change`` when the tools change. Failures of sources do not raise."""
 
     on_quarantine: Callable[[str], None] = staticmethod(lambda _: None)
-    """Called with the name of a source in whose listing there are more quarantined tools than before."""
+    """Called with the name of a source whose listing has newly quarantined tools."""
 
     def __init__(self, open_source: OpenSource, on_change: Callable[[], None]) -> None:
         self._open = open_source
         self._on_change = on_change
         self._active: dict[str, _ManagedSource] = {}
-        # Sources with changed settings that have no tools yet; the previous sources stay active until they have.
+        # Sources with changed settings that have no tools yet. Until they do, the previous sources stay active.
         self._pending: dict[str, _ManagedSource] = {}
         self._closing: set[asyncio.Task[None]] = set()
 
@@ -148,7 +148,7 @@ class SourceManager:
 
     @property
     def tools(self) -> list[Tool]:
-        """The tools of all sources; if two have the same name, the source configured first wins."""
+        """The tools of all sources. If two tools have the same name, the source that is configured first wins."""
         tools: dict[str, Tool] = {}
         for managed in self._active.values():
             for tool in managed.tools:
@@ -157,7 +157,7 @@ class SourceManager:
 
     @property
     def offering(self) -> dict[str, ContentSource]:
-        """The resources and prompts of the sources that may have some, in configured order."""
+        """The resources and prompts of the sources that support them, in configured order."""
         active = {name: managed.source for name, managed in self._active.items()}
         return {name: source.offered for name, source in active.items() if isinstance(source, OffersContent)}
 
@@ -179,11 +179,11 @@ class SourceManager:
 
     @property
     def states(self) -> list[SourceState]:
-        """The state of each source, in configured order; a source with changed settings shows its new state."""
+        """The state of each source, in configured order; after a change of settings, the new source's state."""
         return [self._pending.get(name, managed).state() for name, managed in self._active.items()]
 
     def apply(self, configured: Mapping[str, SourceSettings]) -> None:
-        """Starts new sources and ends removed ones; a changed source replaces the old one once it has tools.
+        """Starts new sources and ends removed ones. A changed source replaces the old one once it has tools.
 
         Returns at once.
         """
@@ -230,7 +230,7 @@ class SourceManager:
             managed.source.refresh()
 
     def look_again(self) -> None:
-        """Called when a client lists tools: sources that may have changed without notification are read again soon."""
+        """Called when a client lists tools: reads sources that may have changed without notification again soon."""
         for managed in self._active.values():
             source: object = managed.source
             if isinstance(source, LooksAgain):
@@ -242,15 +242,15 @@ class SourceManager:
         return source.waiting if isinstance(source, Quarantine) else ()
 
     def unknown(self, name: str) -> str | None:
-        """Why no source has this name; None if one has."""
+        """A message that no source has this name; None if a source has it."""
         if name in self._active:
             return None
         hint = did_you_mean(close_names(name, self._active, n=1)) or f"configured: {', '.join(self._active) or 'none'}"
         return f"no source {name[:80]!r}; {hint}"
 
     async def approve(self, name: str, tool: str, digest: str) -> Sequence[str]:
-        """Approves a quarantined tool of a source, in the version that the operator has seen: its hash begins with
-        ``digest``, of ``VERSION_CHARS`` or more. Returns the tool's name.
+        """Approves a quarantined tool of a source in the version whose hash begins with ``digest`` (``VERSION_CHARS``
+        or more), which the operator has seen. Returns the tool's name.
 
         Raises:
             LookupError: the source does not exist, or has no such quarantined tool or version, or another version was
@@ -263,15 +263,15 @@ class SourceManager:
             names = await source.approve(tool, digest) if isinstance(source, Quarantine) and seen else ()
         except PinConflictError as error:
             raise LookupError(
-                f"{error} for source {name}: look at what waits now (`toold sources review {name}`)"
+                f"{error} for source {name}; review the waiting versions (`toold sources review {name}`)"
             ) from None
         if not names:
             raise LookupError(self._nothing_to_approve(name, tool, digest))
         return names
 
     async def reload_pins(self, revisions: Mapping[str, int]) -> list[str]:
-        """Compares the sources with the pins that other nodes have changed; ``revisions``: of the stored ones, by name.
-        Returns why some cannot be read.
+        """Compares the sources with the pins that other nodes have changed. ``revisions`` are those of the stored pins,
+        by name. Returns the problems of pins that cannot be read.
         """
         problems = []
         for managed in (*self._active.values(), *self._pending.values()):
@@ -290,8 +290,8 @@ class SourceManager:
         versions = [version.digest[:VERSION_CHARS] for version in waiting if version.name == tool]
         if versions:
             return (
-                f"{tool[:80]!r} of source {name} has changed since: it has the version {versions[0]}, not "
-                f"{digest[:VERSION_CHARS]!r}; look at it (`toold sources review {name}`)"
+                f"{tool[:80]!r} of source {name} has changed meanwhile to the version {versions[0]}, not "
+                f"{digest[:VERSION_CHARS]!r}; review it (`toold sources review {name}`)"
             )
         listed = ", ".join(version.name for version in waiting) or "none"
         return f"source {name} has no quarantined tool {tool[:80]!r}; quarantined: {listed}"

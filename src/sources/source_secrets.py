@@ -1,4 +1,4 @@
-"""Checks whether secrets can be read, without showing them."""
+"""Checks whether secrets can be read. Does not show them."""
 
 import os
 from collections.abc import Iterable, Mapping
@@ -15,7 +15,7 @@ def unavailable_secrets(
 ) -> list[str]:
     """Returns one clause per secret that cannot be read now, such as ``the variable CRM_TOKEN is not set in …``.
 
-    ``environment`` names the process whose variables ``env`` has.
+    ``env`` are the variables of a process; ``environment`` names this process in messages.
     """
     problems = []
     for secret in secrets:

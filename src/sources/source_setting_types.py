@@ -88,7 +88,7 @@ def belongs_to_container_program(variable: str) -> bool:
 
 
 Environment = Annotated[Mapping[str, SkipValidation[str | SecretLocation]], BeforeValidator(_environment)]
-"""Variables by name: text, or the location of a secret."""
+"""Environment variables by name: a text, or the location of a secret."""
 HttpUrl = Annotated[str, AfterValidator(_http_url)]
 DocumentLocation = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1), AfterValidator(_spec)]
 """The path of a file, or an ``http`` or ``https`` URL."""

@@ -1,5 +1,6 @@
-"""The settings of a source, ``[sources.NAME]`` in toold.toml; documented in docs/sources.md. ``source_settings_reader``
-reads them."""
+"""The settings of a source, ``[sources.NAME]`` in toold.toml, documented in docs/sources.md. ``source_settings_reader``
+reads them.
+"""
 
 import re
 from collections.abc import Mapping
@@ -38,9 +39,9 @@ from .source_setting_types import (
 from .tool_naming import Prefix, ToolNaming
 
 MAX_ANSWER_BYTES: Final = 8 * 1024 * 1024
-"""Encoded as base64 it still fits into a frame."""
+"""The maximum size of an answer, which still fits into a frame when encoded as base64."""
 MAX_DOCUMENTS: Final = 10_000
-"""The highest ``max_documents``; their files are checked every second."""
+"""The maximum of ``max_documents``. The documents' files are checked every second."""
 
 
 class _Table(BaseModel):
@@ -60,14 +61,14 @@ class _WithBindings(_Table):
     """Settings of every source."""
 
     bind: tuple[SkipValidation[Binding], ...] = ()
-    """Bound arguments: the operator sets them, callers neither see nor send them."""
+    """Bound arguments. The operator sets them; callers neither see nor send them."""
 
 
 class CachedSettings(_WithBindings):
-    """Settings of sources whose tools can be answered from the cache."""
+    """Settings of sources whose results can be cached."""
 
     cache_s: CacheTimes = ()
-    """How long results of read-only tools answer equal calls; by default, nothing is cached."""
+    """How long results of read-only tools answer equal calls. By default, nothing is cached."""
 
 
 class OpenApiSettings(CachedSettings):
@@ -76,7 +77,7 @@ class OpenApiSettings(CachedSettings):
     type: Literal["openapi"]
     spec: DocumentLocation
     max_documents: Annotated[int, Field(ge=0, le=MAX_DOCUMENTS)] = 64
-    """How many other documents the document may refer to, directly and indirectly."""
+    """The maximum number of documents to which the document may refer, directly and indirectly."""
     include: OperationFilters = ()
     """The operations that become tools; all if empty."""
     exclude: OperationFilters = ()
@@ -87,17 +88,17 @@ class OpenApiSettings(CachedSettings):
     timeout_s: Annotated[float, Field(gt=0, le=1800, allow_inf_nan=False)] = 30.0
     """The timeout of one attempt, and the default timeout of a call."""
     retries: Annotated[int, Field(ge=0, le=5)] = 2
-    """Retries, of idempotent methods only."""
+    """The number of retries, for idempotent methods only."""
     max_running: Annotated[int, Field(ge=1)] = 8
-    """Concurrent requests."""
+    """The maximum number of concurrent requests."""
     rate: RateSetting = RateSetting()
     allow_private: Hosts = False
-    """Whether requests may go to loopback and private addresses: yes, no, or the hosts for which they may."""
+    """Whether requests may go to loopback and private addresses: true, false, or the hosts for which they may."""
     max_answer_bytes: Annotated[int, Field(ge=1024, le=MAX_ANSWER_BYTES)] = MAX_ANSWER_BYTES
 
     @property
     def secrets(self) -> tuple[SecretLocation, ...]:
-        """The locations of its secrets."""
+        """The locations of the source's secrets."""
         return auth_secrets(self.auth)
 
 
@@ -114,7 +115,7 @@ class ContainerLimits(_Table):
     """The resources that a server in a container may use."""
 
     network: bool = False
-    """Whether it reaches the network."""
+    """Whether the container can reach the network."""
     memory_mib: Annotated[int, Field(ge=16, le=1_048_576)] = 512
     cpus: Annotated[float, Field(gt=0, le=1024, allow_inf_nan=False)] = 1.0
     processes: Annotated[int, Field(ge=1, le=100_000)] = 256
@@ -134,38 +135,40 @@ class McpSettings(CachedSettings):
     command: Annotated[tuple[Annotated[str, StringConstraints(min_length=1)], ...], Field(min_length=1)] | None = None
     """The program and its arguments; run without a shell."""
     image: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._/:@-]{0,254}$")] | None = None
-    """The image of a container in which the server runs; ``command`` then replaces the image's own."""
+    """The image of a container in which the server runs. ``command`` then replaces the image's own command."""
     container: ContainerLimits = ContainerLimits()
     cwd: Path | None = None
-    """The program's working directory; by default that of the settings file."""
+    """The program's working directory; by default, the directory of the settings file."""
     env: Environment = {}
     """The program's environment, in addition to the few variables that every program needs."""
     url: HttpUrl | None = None
     transport: Literal["http", "sse"] = "http"
-    """How to talk to ``url``: over Streamable HTTP, or over HTTP with SSE, as revision 2024-11-05 does."""
+    """The transport to ``url``: Streamable HTTP, or HTTP with SSE as in revision 2024-11-05."""
     auth: McpAuth | None = None
     list_auth: McpAuth | None = None
-    """If ``auth`` is of each caller: how the daemon authenticates to list the tools."""
+    """If ``auth`` uses each caller's credential: how the daemon authenticates to list the tools."""
     prefix: Prefix = "on_collision"
     rename: Renames = {}
-    """Names in this daemon, by the server's names."""
+    """The tools' names in this daemon, by their names at the server."""
     include: Globs = ()
-    """Globs of the server's names of tools; all tools if empty."""
+    """Globs of tool names at the server; all tools if empty."""
     exclude: Globs = ()
     allow_private: Hosts = False
     start_timeout_s: Annotated[float, Field(gt=0, le=600, allow_inf_nan=False)] = 30.0
-    """The time limit for starting or connecting, and listing the tools."""
+    """The timeout for starting or connecting, and listing the tools."""
     timeout_s: Annotated[float, Field(gt=0, le=1800, allow_inf_nan=False)] = 300.0
-    """The default timeout of a call. Servers run builds and browsers; clients give up by themselves, and cancel."""
+    """The default timeout of a call. It is long because servers run builds and browsers; impatient clients cancel."""
     sampling: Literal["client", "daemon", "off"] = "client"
     sampling_budget: Amounts = {}
-    """Who answers requests for completions: the client of the call, the daemon's models by day's budget, or no one."""
+    """The party that answers requests for completions: the call's client, the daemon's models within a daily budget, or
+    none.
+    """
     rate: RateSetting | None = None
     max_answer_bytes: Annotated[int, Field(ge=1024, le=MAX_ANSWER_BYTES)] = MAX_ANSWER_BYTES
 
     @property
     def secrets(self) -> tuple[SecretLocation, ...]:
-        """The locations of its secrets."""
+        """The locations of the source's secrets."""
         variables = (value for value in self.env.values() if isinstance(value, SecretLocation))
         return (*variables, *auth_secrets(self.auth), *auth_secrets(self.list_auth))
 
@@ -180,12 +183,14 @@ class McpSettings(CachedSettings):
 
     @property
     def shared_auth(self) -> Auth | None:
-        """How the daemon itself authenticates: to list the tools, and for calls without the caller's credential."""
+        """The daemon's own authentication, for listing the tools and for calls without the caller's credential."""
         return secret_auth(self.list_auth if self.auth is not None and self.auth.of_caller else self.auth)
 
     @property
     def shared_oauth(self) -> OAuthAuth | None:
-        """The same if it signs in. Without ``list_auth`` it signs in as its users do, to list the tools."""
+        """The daemon's own sign-in, if it uses one. Without ``list_auth``, it signs in as its users do to list the
+        tools.
+        """
         auth = self.auth if self.list_auth is None else self.list_auth
         return auth if isinstance(auth, OAuthAuth) else None
 
@@ -202,7 +207,7 @@ class McpSettings(CachedSettings):
         if self.url is None and self.transport == "sse":
             raise PydanticCustomError("mcp_transport", 'transport = "sse" requires url')
         if self.url is None and self.auth is not None and self.auth.of_caller:
-            what = "auth of each caller requires url: all callers share a program"
+            what = "auth of each caller requires url, because all callers share a program"
             raise PydanticCustomError("mcp_transport", what)
         if self.url is None and (self.auth is not None or self.allow_private is not False):
             raise PydanticCustomError(
@@ -246,37 +251,37 @@ class A2ASettings(_WithBindings):
 
     type: Literal["a2a"]
     url: HttpUrl
-    """The agent's URL, below which its card is, or that of the card itself."""
+    """The URL of the agent, with the card below it, or of the card itself."""
     tools: Literal["agent", "skills"] = "agent"
-    """What becomes a tool: the agent, or each of its skills."""
+    """Whether the agent becomes one tool, or each of its skills."""
     include: Globs = ()
     """Globs of skill ids; all skills if empty. If the agent is a single tool, its description lists these skills."""
     exclude: Globs = ()
     auth: Auth | None = None
     verify: CardKeys | None = None
-    """With it, a card without a valid signature of one of these keys is refused."""
+    """The keys for verification. A card without a valid signature of one of them is refused."""
     interface_hosts: Annotated[tuple[str, ...], Field(max_length=100)] = ()
     """The hosts, besides the card's own origin, to which calls may go."""
     on_change: Literal["quarantine", "accept"] = "quarantine"
     """What happens to a tool that differs from its pin."""
     deduplicates: bool = False
-    """Whether the agent takes a repeated message as the same one, so that it may be sent again."""
+    """Whether the agent deduplicates messages, so that a message may be sent again."""
     answer_within_s: Annotated[float, Field(gt=0, le=2_592_000, allow_inf_nan=False)] = 604_800.0
-    """How long a call waits for a person's answer to a question of the agent."""
+    """The time for which a call waits for a person's answer to a question of the agent."""
     allow_private: Hosts = False
     """As for an OpenAPI source."""
     start_timeout_s: Annotated[float, Field(gt=0, le=600, allow_inf_nan=False)] = 30.0
-    """The time limit for reading the card, and for a call that waits for it."""
+    """The timeout of reading the card, and of a call that waits for it."""
     timeout_s: Annotated[float, Field(gt=0, le=1800, allow_inf_nan=False)] = 600.0
     """The default timeout of a call."""
     max_running: Annotated[int, Field(ge=1)] = 8
-    """Concurrent calls."""
+    """The maximum number of concurrent calls."""
     rate: RateSetting | None = None
     max_answer_bytes: Annotated[int, Field(ge=1024, le=MAX_ANSWER_BYTES)] = MAX_ANSWER_BYTES
 
     @property
     def secrets(self) -> tuple[SecretLocation, ...]:
-        """The locations of its secrets."""
+        """The locations of the source's secrets."""
         return auth_secrets(self.auth)
 
     @model_validator(mode="after")

@@ -1,4 +1,4 @@
-"""Reads the tables ``[sources.NAME]`` of toold.toml. An error names the source, the key and what is allowed."""
+"""Reads the tables ``[sources.NAME]`` of toold.toml. An error names the source, the key and the allowed values."""
 
 import re
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ from .source_settings import (
 )
 
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,31}")
-"""The name is the prefix of the tools' names."""
+"""The format of a source's name, which is the prefix of the tools' names."""
 
 _TYPES: Final[Mapping[str, type[SourceSettings]]] = {
     "openapi": OpenApiSettings,
@@ -108,11 +108,11 @@ _MESSAGES: Final[Mapping[str, str]] = {
     "union_tag_invalid": "type must be one of {expected_tags}",
     "union_tag_not_found": "must have a type: bearer, api_key or basic",
 }
-"""Messages that ``setting_message`` does not have, by pydantic's error types."""
+"""Messages that ``setting_message`` lacks, by pydantic's error types."""
 
 
 def anchored(tables: object, base: Path) -> object:
-    """Returns the tables with relative paths resolved against ``base``; other values are left for validation."""
+    """Returns the tables with relative paths resolved against ``base``. Other values are left to validation."""
     if not isinstance(tables, Mapping):
         return tables
     return {

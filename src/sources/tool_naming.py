@@ -1,4 +1,4 @@
-"""Which tools of an MCP server a source has, and their names in this daemon. Pure."""
+"""Selects the tools of an MCP server, and decides their names in this daemon. Pure."""
 
 import re
 from collections.abc import Container, Iterable, Mapping, Sequence
@@ -12,7 +12,7 @@ from .source_tool_names import tool_name
 from .upstream_definition import UpstreamListing, served_name
 
 Prefix = Literal["always", "on_collision", "never"]
-"""When a tool's name is prefixed by its source's: always, if it is taken or invalid, or never."""
+"""When a tool's name gets the source's name as prefix: always, if the name is taken or invalid, or never."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +36,9 @@ class ToolNaming:
         return UpstreamListing(tools, (*listing.notes, *unknown))
 
     def served(self, source: str, name: str, pinned: str | None, taken: Container[str]) -> str | None:
-        """Returns the name in this daemon of a server's tool; None if it cannot have one.
+        """Returns the name of a server's tool in this daemon; None if it cannot have one.
 
-        ``pinned`` is its pinned name, if that is free: without a rule that says otherwise, it stays.
+        ``pinned`` is its pinned name, if that is free. The name stays unless a rule says otherwise.
         """
         renamed = self.rename.get(name)
         if renamed is not None and renamed not in taken:

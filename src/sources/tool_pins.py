@@ -1,6 +1,6 @@
 """Pins: the approved definitions of a server's tools.
 
-The first listing of a source is pinned as it is. Afterwards, new and changed tools are quarantined until the operator
+The first listing of a source is pinned unchanged. Afterwards, new and changed tools are quarantined until the operator
 approves them (decision 45).
 """
 
@@ -19,13 +19,13 @@ class PinError(Exception):
 
 
 class ToolPin(msgspec.Struct, frozen=True):
-    """One tool as it was approved."""
+    """The approved definition of one tool."""
 
     served: str
-    """Its name in this daemon, which never changes."""
+    """The tool's name in this daemon, which never changes."""
     definition: UpstreamDefinition
     titled: bool = False
-    """Whether the definition has the title; earlier versions did not pin it."""
+    """Whether the definition includes the title, which earlier versions did not pin."""
 
 
 Pins = Mapping[str, ToolPin]
@@ -39,11 +39,11 @@ class PinComparison:
     definition: UpstreamDefinition
     served: str
     quarantine_reason: str | None = None
-    """Why it is quarantined: it is new, or what has changed."""
+    """Why the tool is quarantined: it is new, or a part of it has changed; None if it is not."""
     pinned: UpstreamDefinition | None = None
-    """What was approved, if it is quarantined because it has changed."""
+    """The approved definition, if the tool is quarantined because it has changed."""
     diff: str = ""
-    """The lines that differ from what was approved, if it is quarantined."""
+    """The lines that differ from the approved definition, if the tool is quarantined."""
 
 
 def compare_listing(
@@ -63,7 +63,7 @@ def compare_listing(
 
 
 def quarantine_reasons(pins: Pins | None, listed: Iterable[UpstreamDefinition]) -> dict[str, str | None]:
-    """Returns why each tool is quarantined, or None, by the server's names. Slow for thousands of tools."""
+    """Returns by the server's names why each tool is quarantined; None if it is not. Slow for thousands of tools."""
     return {tool.name: None if pins is None else _quarantine_reason(pins.get(tool.name), tool) for tool in listed}
 
 
@@ -73,8 +73,8 @@ def quarantine_diffs(
     reasons: Mapping[str, str | None],
     earlier: Iterable[PinComparison] = (),
 ) -> dict[str, str]:
-    """Returns what differs from what was approved, of the quarantined tools. Slow for thousands of tools, unless their
-    diffs are in ``earlier`` comparisons of the same listing.
+    """Returns the differences between quarantined tools and their approved definitions. Slow for thousands of tools,
+    unless the diffs are in ``earlier`` comparisons of the same listing.
     """
     approved = {name: pin.definition for name, pin in (pins or {}).items()}
     known = {comparison.definition.name: comparison for comparison in earlier if comparison.quarantine_reason}
@@ -98,16 +98,16 @@ def assign_names(
     diffs: Mapping[str, str],
     naming: ToolNaming = ToolNaming(),  # noqa: B008 - frozen
 ) -> list[PinComparison]:
-    """Returns the tools of a listing, with names that are unique in this daemon, without those that get none.
+    """Returns the tools of a listing with names that are unique in this daemon. Omits tools that get no name.
 
-    Pinned tools keep their names; new ones get names that are free among theirs and ``taken``.
+    Pinned tools keep their names; new tools get names that are neither pinned nor ``taken``.
     """
     assigned: set[str] = set()
     comparisons: list[PinComparison] = []
     known: Pins = pins or {}
     unavailable = _AnyOf(taken, assigned)
     unavailable_or_pinned = _AnyOf(taken, assigned, {pin.served for pin in known.values()})
-    # Pinned tools first, so that a new one does not take their names.
+    # Pinned tools come first, so that a new tool does not take their names.
     for definition in sorted(listed, key=lambda definition: definition.name not in known):
         pin = known.get(definition.name)
         is_free = pin is not None and pin.served not in unavailable
@@ -157,7 +157,7 @@ def merged_approval(stored: Pins | None, seen: Pins | None, comparisons: Iterabl
     """Returns the stored pins, updated with the current definitions of these tools, which were compared with ``seen``.
 
     Raises:
-        PinConflictError: another version of one of them has been pinned since.
+        PinConflictError: another version of one of them has been pinned meanwhile.
     """
     known: Pins = stored or {}
     changed = []

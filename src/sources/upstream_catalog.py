@@ -1,4 +1,4 @@
-"""Turns a server's listing, compared with its pins, into tools, quarantined ones included, and notes."""
+"""Compares a server's listing with its pins, and turns it into tools, including quarantined ones, and notes."""
 
 from collections.abc import Awaitable, Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -12,7 +12,7 @@ from .tool_naming import ToolNaming
 from .tool_pins import PinComparison, Pins, assign_names, compare_listing, quarantine_diffs, quarantine_reasons
 from .upstream_definition import UpstreamDefinition, UpstreamListing
 
-_UNNAMED: Final = 'its name is taken or not valid here, and prefix is "never"; rename can give it another'
+_UNNAMED: Final = 'its name is taken or invalid here, and prefix is "never"; rename can give it another name'
 
 Call = Callable[[str, dict[str, Any], ToolContext], Awaitable[ToolOutput | str]]
 """Calls the server's tool of this name."""
@@ -25,14 +25,14 @@ class UpstreamCatalog:
     source: str
     comparisons: Sequence[PinComparison] = ()
     schemas: Mapping[str, JsonSchema | str] = field(default_factory=dict)
-    """Argument schemas by tool name; a string is the error in a schema."""
+    """Argument schemas by tool name; a string is the error of an invalid schema."""
     outputs: Mapping[str, str | None] = field(default_factory=dict)
-    """Errors in output schemas, by the names of the tools that have one."""
+    """Errors in output schemas, by tool name."""
     listing_notes: Sequence[SourceNote] = ()
     naming: ToolNaming = field(default_factory=ToolNaming)
 
     def tools(self, call: Call, timeout_s: float, credentials: tuple[CredentialField, ...]) -> list[Tool]:
-        """Returns the tools whose argument schema is usable; their calls need ``credentials`` of the caller."""
+        """Returns the tools whose argument schema is usable. Their calls need ``credentials`` of the caller."""
         return [
             _tool(self.source, comparison, schema, self._output(comparison.definition), call, timeout_s, credentials)
             for comparison in self.comparisons
@@ -106,11 +106,11 @@ class PreparedTool:
     outputs: Mapping[str, str | None]
     quarantine_reasons: Mapping[str, str | None]
     diffs: Mapping[str, str]
-    """Of the quarantined tools."""
+    """The diffs of the quarantined tools."""
 
 
 def prepare(listing: UpstreamListing, pins: Pins | None) -> PreparedTool:
-    """Checks schemas and pins; runs in a thread, as each schema takes up to some milliseconds."""
+    """Checks schemas and pins. Call it in a thread, because each schema takes up to some milliseconds."""
     reasons = quarantine_reasons(pins, listing.tools)
     return PreparedTool(
         {tool.name: _schema(tool) for tool in listing.tools},
@@ -128,8 +128,8 @@ def build_catalog(
     prepared: PreparedTool,
     naming: ToolNaming = ToolNaming(),  # noqa: B008 - frozen
 ) -> UpstreamCatalog:
-    """Returns the catalog of a listing. It must be published without an await in between, because two sources may
-    otherwise assign the same name.
+    """Returns the catalog of a listing. Publish it without an await in between; otherwise two sources may assign the
+    same name.
     """
     comparisons = assign_names(source, pins, listing.tools, taken, prepared.quarantine_reasons, prepared.diffs, naming)
     named = {comparison.definition.name for comparison in comparisons}
@@ -145,7 +145,7 @@ def _schema(tool: UpstreamDefinition) -> JsonSchema | str:
 
 
 def _schema_error(output: dict[str, Any]) -> str | None:
-    """Returns the error in an output schema. Because of such an error, clients would reject every answer."""
+    """Returns the error in an output schema, because of which clients would reject every answer."""
     try:
         JsonSchema(output)
     except ValueError as error:

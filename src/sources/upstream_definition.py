@@ -1,4 +1,4 @@
-"""A tool as its server defines it, and its name and annotations in this daemon. Pure."""
+"""A server's definition of a tool, and the tool's name and annotations in this daemon. Pure."""
 
 import hashlib
 import re
@@ -18,37 +18,41 @@ from .source import SourceNote
 from .source_tool_names import tool_name
 
 _DIFF_LINES: Final = 400
-"""The lines of each definition that are compared, since comparing takes the square of their number."""
+"""The maximum number of lines of each definition that are compared, because a comparison takes quadratic time."""
 _DIFF_CHARS: Final = 20_000
 _JSON_PIECE: Final = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\]:,]|[^{}\[\]:,"]+')
 
 VERSION_CHARS: Final = 12
-"""The characters of a definition's hash that operators repeat; 48 bits, which a server cannot match by chance."""
+"""The number of characters of a definition's hash that operators repeat: 48 bits, which a server cannot match by
+chance.
+"""
 
 _HINTS: Final = Annotations(read_only_hint=False, destructive_hint=True, idempotent_hint=False, open_world_hint=True)
 """MCP's defaults for tools without annotations."""
 
 
 class UpstreamDefinition(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A server's definition of a tool: everything that callers choose it by or that affects its calls."""
+    """A server's definition of a tool: everything by which callers choose the tool, or that affects its calls."""
 
     name: str
     description: str = ""
     input_schema: dict[str, Any] = {}
     output_schema: dict[str, Any] | None = None
     hints: dict[str, Any] = {}
-    """MCP's annotations, as sent."""
+    """MCP's annotations, unchanged."""
     origin: str = ""
-    """Only for a skill of an agent: where its calls go, and the key that signed the agent's card."""
+    """Only for a skill of an agent: the URL of its calls, and the key that signed the agent's card."""
     title: str = ""
     shown: dict[str, Any] = {}
-    """How an MCP server's listing has the tool besides (``ToolInfo.mcp``). No model reads it, so it is not compared."""
+    """Further fields of an MCP server's listing (``ToolInfo.mcp``). They are not compared, because models do not read
+    them.
+    """
     as_task: bool = False
-    """Whether the server runs it only as a task. No model reads that either."""
+    """Whether the server runs the tool only as a task. This is not compared either."""
 
     @property
     def digest(self) -> str:
-        """The SHA-256 of what is compared, independent of key order."""
+        """The SHA-256 of the compared parts, independent of key order."""
         compared = msgspec.structs.replace(self, shown={}, as_task=False)
         return hashlib.sha256(msgspec.json.encode(compared, order="deterministic")).hexdigest()
 
@@ -61,7 +65,7 @@ class UpstreamDefinition(msgspec.Struct, frozen=True, omit_defaults=True):
     def annotations(self) -> Annotations:
         """The server's hints, except ``openWorldHint``, which is always true.
 
-        Another program may have effects outside, so every call is journalled before it is sent (decision 44).
+        Another program may have external effects, so every call is journalled before it is sent (decision 44).
         """
         read_only = self._hint("readOnlyHint", default=_HINTS.read_only_hint)
         return Annotations(
@@ -78,14 +82,14 @@ class UpstreamDefinition(msgspec.Struct, frozen=True, omit_defaults=True):
 
 @dataclass(frozen=True, slots=True)
 class UpstreamListing:
-    """A server's tools, each name once, and notes about omitted ones."""
+    """A server's tools with unique names, and notes about omitted tools."""
 
     tools: Sequence[UpstreamDefinition]
     notes: Sequence[SourceNote] = ()
 
 
 def changes(before: UpstreamDefinition, now: UpstreamDefinition) -> str:
-    """Returns which parts differ, for the operator."""
+    """Returns the names of the parts that differ, for the operator."""
     parts = {
         "title": before.title != now.title,
         "description": before.description != now.description,
@@ -98,7 +102,7 @@ def changes(before: UpstreamDefinition, now: UpstreamDefinition) -> str:
 
 
 def definition_diff(before: UpstreamDefinition, now: UpstreamDefinition) -> str:
-    """Returns the lines that differ, old ones after ``-`` and new ones after ``+``, safe for a terminal and bounded."""
+    """Returns the differing lines, old lines after ``-`` and new lines after ``+``, bounded and safe for a terminal."""
     old, new = _lines(before), _lines(now)
     lines = list(unified_diff(old[:_DIFF_LINES], new[:_DIFF_LINES], lineterm="", n=1))[2:]
     if max(len(old), len(new)) > _DIFF_LINES:
@@ -120,8 +124,8 @@ def _lines(definition: UpstreamDefinition) -> list[str]:
 
 
 def _indented(encoded: str) -> Iterator[str]:
-    """The lines of a JSON text, with a line per value. Made one by one, since the lines of nested lists would
-    take hundreds of times as much as the text.
+    """Yields the lines of a JSON text, with one line per value. A generator, because all lines of nested lists would
+    take hundreds of times as much memory as the text.
     """
     line, depth, before = "", 0, ""
     for found in _JSON_PIECE.finditer(encoded):

@@ -230,5 +230,5 @@ def test_shipped_models_are_known_at_the_vendors_address(settings_with: MakeSett
     at_proxy = known_models(proxy.providers, proxy.models, proxy.prefer).resolve("work/gpt-5.5")
     assert (at_proxy.context_window, at_proxy.price) == (None, None)
     two = settings_with(**openai, TOOLD_PROVIDERS__HOME__TYPE="openai")
-    with pytest.raises(CallError, match=r"name one in full, or set prefer: work/gpt-5.5, home/gpt-5.5"):
+    with pytest.raises(CallError, match=r"use a full name, or set prefer: work/gpt-5.5, home/gpt-5.5"):
         known_models(two.providers, two.models, two.prefer).resolve("gpt-5.5")

@@ -300,7 +300,7 @@ async def test_an_answer_of_another_issuer_is_refused(world: World) -> None:
             del answer["iss"]
         refused = await world.operator("/login", answer)
         assert refused.status_code == 400
-        assert "does not come from the authorization server that was asked" in refused.text
+        assert "does not come from the authorization server of this sign-in" in refused.text
 
 
 async def test_a_person_who_declines_is_not_signed_in(world: World) -> None:

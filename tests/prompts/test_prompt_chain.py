@@ -85,7 +85,7 @@ UNUSABLE: list[tuple[Response, str]] = [
     (Response(b"[" * 200_000), "its answer is not JSON"),
     (JSONResponse([]), "its prompt cannot be used: the answer is not a JSON object"),
     (PlainTextResponse("x" * (9 * 1024**2)), "it sent more than 8 MiB"),
-    (RedirectResponse("http://127.0.0.1:1/"), "it redirects (HTTP 307), which is refused; set url to the new place"),
+    (RedirectResponse("http://127.0.0.1:1/"), "it redirects (HTTP 307), which is refused; set url to the new location"),
 ]
 
 

@@ -110,8 +110,8 @@ async def test_an_unpaired_conversation_is_not_sent(provider: Any, model: Model,
     for messages, words in (
         ((asked, called), r"messages\[2\]: the results of these calls must come first: 'a'"),
         ((asked, called, asked, result), r"messages\[2\]: the results"),
-        ((asked, result), r"messages\[1\]: no call before it waits"),
-        ((asked, called, result, result), r"messages\[3\]: no call before it waits"),
+        ((asked, result), r"messages\[1\]: no earlier call waits"),
+        ((asked, called, result, result), r"messages\[3\]: no earlier call waits"),
     ):
         with pytest.raises(InvalidArgumentsError, match=words):
             await provider.complete(CompletionRequest(model, messages, tools=TOOLS), timeout_s=30)
@@ -126,7 +126,7 @@ async def test_the_choice_reaches_every_vendor(
     plain = replace(model, thinking="none")
     request = CompletionRequest(plain, (Message("user", "Add."),), tools=TOOLS, tool_choice=choice)
     if provider.name == "glm" and choice == "required":
-        with pytest.raises(InvalidArgumentsError, match="decides itself"):
+        with pytest.raises(InvalidArgumentsError, match="GLM decides whether"):
             provider.preview(request)
         return
     body = provider.preview(request)

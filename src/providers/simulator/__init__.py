@@ -1,4 +1,4 @@
-"""The simulator: both vendors' HTTP APIs on loopback, so that the real SDKs work without keys, cost or network."""
+"""The simulator: the vendors' HTTP APIs on loopback, so that the real SDKs work without keys, cost or network."""
 
 from .request_log import LoggedRequest, Operation
 from .simulator_endpoint import SIMULATOR_KEY

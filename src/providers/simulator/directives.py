@@ -69,9 +69,9 @@ class Directives:
     json: Any = None
     """Answer with this JSON if the request asks for JSON."""
     script: tuple[ScriptItem, ...] = ()
-    """What to answer to each turn of the conversation."""
+    """The answers to the turns of the conversation."""
     turn: ScriptedTurn | None = None
-    """The script's answer to this request; no prompt can set it."""
+    """The script's answer to this request. A prompt cannot set it."""
 
 
 def _kind(annotation: Any) -> Any:
@@ -126,7 +126,7 @@ def follow_script(directives: Directives, item: ScriptItem, *, repaired: bool) -
 def _split_directives(text: str) -> tuple[str, list[str]]:
     """Returns the text without directives, and the content of each directive.
 
-    Takes linear time: a regular expression would search for the end from every opening, so a prompt with many openings
+    Takes linear time. A regular expression would search for the end from every opening, so a prompt with many openings
     would block the daemon.
     """
     parts, directives, at = [], [], 0
@@ -138,11 +138,12 @@ def _split_directives(text: str) -> tuple[str, list[str]]:
 
 
 def _end(text: str, start: int) -> int:
-    """Returns where the directive's closing brackets are; -1 if there are none."""
+    """Returns the index of the directive's closing brackets; -1 if there are none."""
     if not text.startswith(simulator_script.OPENING, start):
         return text.find(_CLOSING, start)
     end = simulator_script.script_end(text, start + len(simulator_script.OPENING))
-    # Of an invalid script, all the rest is the directive: searching on for each opening could take quadratic time.
+    # If a script is invalid, the directive extends to the last closing brackets, because a search from each opening
+    # could take quadratic time.
     return text.find(_CLOSING, end) if end >= 0 else text.rfind(_CLOSING, start)
 
 

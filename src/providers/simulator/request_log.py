@@ -1,4 +1,4 @@
-"""The simulator's log of requests, its concurrency counters, and the directives planned for next requests."""
+"""The simulator's log of requests, its concurrency counters, and the directives planned for later requests."""
 
 import asyncio
 import contextlib
@@ -10,7 +10,7 @@ from typing import Any, Final, Literal
 from .directives import Directives
 
 LOG_SIZE: Final = 200
-"""Requests in the log."""
+"""The maximum number of requests in the log."""
 
 Operation = Literal["chat", "embeddings", "models", "details", "files", "tokens", "search"]
 """The kind of request."""
@@ -24,12 +24,12 @@ class LoggedRequest:
     body: dict[str, Any]
     """The JSON object of the request; empty if the body has none."""
     headers: Mapping[str, str]
-    """Names in lower case, without the authorization."""
+    """The headers by lower-case name, without the authorization."""
     operation: Operation = "chat"
 
 
 class RequestLog:
-    """Received requests, running requests per vendor, and directives that tests planned for next requests."""
+    """Received requests, running requests per vendor, and directives that tests planned for later requests."""
 
     def __init__(self) -> None:
         self.log: deque[LoggedRequest] = deque(maxlen=LOG_SIZE)

@@ -49,7 +49,7 @@ def _value(node: Any, root: Mapping[str, Any], name: str, depth: int) -> Any:
 
 
 def _resolved(node: Mapping[str, Any], root: Mapping[str, Any]) -> dict[str, Any]:
-    """Resolves references and combinations. Of alternatives it uses the first that is not null."""
+    """Resolves references and combinations. Uses the first alternative that is not null."""
     merged = dict(node)
     for _ in range(_DEEPEST):
         if "$ref" in merged:

@@ -28,7 +28,7 @@ class SimulatedConversation:
     """A request's parsed messages."""
 
     prompt: str
-    """The text of the last user message without files, directives included."""
+    """The text of the last user message, without files but with directives."""
     files: tuple[tuple[str, str], ...]
     """Name and text of every attached file."""
     images: int
@@ -41,13 +41,13 @@ class SimulatedConversation:
     """The number of tool results from Kimi's web search."""
     input_tokens: int
     cached_tokens: int
-    """Tokens of the messages before the last one, which a vendor would have in its cache."""
+    """The tokens of the messages before the last one, which a vendor would have in its cache."""
     script_prompt: str = ""
-    """The text of the last user message that contains a script. If there is none, that of the last system message that
-    contains one; otherwise empty.
+    """The text of the last user message that contains a script, else of the last system message that contains one, else
+    empty.
     """
     turn: int = 0
-    """The number of assistant messages after that message."""
+    """The number of assistant messages after the message with the script."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,8 +147,8 @@ def reply_to(
 
 
 def read_prompt_directives(conversation: SimulatedConversation) -> Directives:
-    """Returns the prompt's directives; none if its ``tool`` was already called. A prompt without directives continues
-    the script of the conversation.
+    """Returns the prompt's directives; none if the prompt's ``tool`` was already called. A prompt without directives
+    continues the script of the conversation.
     """
     directives = read_directives(conversation.prompt)
     if directives == Directives() and conversation.script_prompt:
@@ -225,7 +225,7 @@ def _search_results(body: Mapping[str, Any], conversation: SimulatedConversation
 
 
 def _answer(model: Model, conversation: SimulatedConversation) -> str:
-    """Returns an answer that says it is simulated and describes what was received."""
+    """Returns an answer that says that it is simulated and describes the request."""
     prompt = _prompt(conversation)
     sentences = [f"Simulated answer from {model.id}: you wrote {_number(len(prompt.split()), 'word')}"]
     if prompt:
@@ -256,8 +256,8 @@ def _answer(model: Model, conversation: SimulatedConversation) -> str:
 def _tool_calls(
     body: Mapping[str, Any], conversation: SimulatedConversation, directives: Directives
 ) -> tuple[tuple[str, str], ...]:
-    """In a scripted turn, returns the script's tool calls, or none if the request allows none. Otherwise returns the
-    call from ``_tool_call``, if any.
+    """Returns the script's tool calls in a scripted turn (none if the request allows none), otherwise the call from
+    ``_tool_call``, if any.
     """
     if directives.turn is not None:
         allowed = body.get("tools") and body.get("tool_choice") != "none"

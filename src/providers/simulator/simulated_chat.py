@@ -22,7 +22,7 @@ from .vendor_responses import Json, VendorFailure
 from .vendor_rules import rejection_reason
 
 MAX_FAILED: Final = 1_000
-"""Failed requests whose repetition the simulator recognizes."""
+"""The maximum number of failed requests whose repetition the simulator recognizes."""
 OPEN_WINDOW: Final = 1_000_000
 """The context window of the simulated models of configured providers."""
 
@@ -32,7 +32,7 @@ class SimulatedChat(SimulatorEndpoint):
 
     def __init__(self, vendor: str, catalog: ModelCatalog, request_log: RequestLog, form: str | None = None) -> None:
         super().__init__(vendor, "chat", request_log, self._prompt_directives, form)
-        # The requests that a script let fail once and that were not repeated yet, by their messages.
+        # The requests, by their messages, that a script made fail once and that were not repeated yet.
         self._failed: dict[str, None] = {}
         self._has_every_model = vendor not in {model.provider for model in catalog.models}
         self._models = {model.id: model for model in catalog.models if model.provider == vendor}
@@ -74,7 +74,7 @@ class SimulatedChat(SimulatorEndpoint):
         return follow_script(directives, item, repaired=item.fails and not item.always and self._fails_again(messages))
 
     def _fails_again(self, messages: Json) -> bool:
-        """Whether the request with these messages has failed and is now repeated; the next one fails again."""
+        """Whether this request, identified by its messages, repeats a failed one. A further repetition fails again."""
         key = stable_id(messages)
         if key in self._failed:
             del self._failed[key]

@@ -1,4 +1,4 @@
-"""Puts the simulator's responses into the dialect of a preset, as the vendor documents or sends it. Pure.
+"""Converts the simulator's responses to the dialect of a preset, as documented or observed. Pure.
 
 ``docs/providers.md`` and ``tests/contracts`` have the sources.
 """
@@ -14,11 +14,11 @@ Json = dict[str, Any]
 _REASONING: Final = frozenset({"openrouter", "groq", "ollama", "vllm"})
 """Presets whose reasoning is in ``reasoning``, not in ``reasoning_content``."""
 _NO_REASONING: Final = frozenset({"openai", "anthropic", "gemini"})
-"""Presets that count the reasoning but do not send it."""
+"""Presets that count reasoning tokens but do not send the reasoning."""
 _REASONING_BEYOND: Final = frozenset({"gemini", "xai"})
-"""Presets whose reasoning is only in the total of the usage."""
+"""Presets that count reasoning tokens only in the total of the usage."""
 _ALWAYS_COUNTED: Final = frozenset({"openrouter", "mistral", "groq"})
-"""Presets whose streams have the usage unasked."""
+"""Presets whose streams have the usage even if the request does not ask for it."""
 _COMMENTS: Final[Mapping[str, str]] = {"openrouter": "OPENROUTER PROCESSING", "deepseek": "keep-alive"}
 _GOOGLE_STATUS: Final[Mapping[int, str]] = {
     400: "INVALID_ARGUMENT",
@@ -38,7 +38,7 @@ def comment_of(form: str) -> str | None:
 
 
 def counts_unasked(form: str) -> bool:
-    """Whether the last chunk of a stream has the usage without being asked for it."""
+    """Whether the last chunk of a stream has the usage even if the request does not ask for it."""
     return form in _ALWAYS_COUNTED
 
 

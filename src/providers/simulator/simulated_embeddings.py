@@ -1,4 +1,4 @@
-"""The simulator's embeddings, which depend only on the text: texts with common words have similar vectors."""
+"""The simulator's embeddings. They depend only on the text; texts with common words have similar vectors."""
 
 import base64
 import hashlib
@@ -21,11 +21,11 @@ from .simulator_endpoint import SimulatorRequest
 from .vendor_responses import VendorFailure
 
 DIMENSIONS: Final = 256
-"""Numbers of a vector, unless the request says how many."""
+"""The default number of numbers in a vector."""
 MAX_DIMENSIONS: Final = 4_096
-"""More than the largest current model has."""
+"""The maximum number of numbers in a vector: more than the largest current model has."""
 _PER_WORD: Final = 8
-"""The numbers that a word changes."""
+"""The number of numbers that a word changes."""
 
 
 def make_embeddings(

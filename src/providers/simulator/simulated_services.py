@@ -15,9 +15,9 @@ from .simulator_endpoint import SimulatorRequest
 from .vendor_responses import Json, VendorFailure
 
 OPEN_MODELS: Final = ("small-model", "large-model")
-"""The listed models of configured providers; they have every model."""
+"""The models that configured providers list. They accept any model."""
 SHOWN_WINDOW: Final = 65_536
-"""Their window, as Ollama and LiteLLM state it."""
+"""The window of these models, as stated by Ollama and LiteLLM."""
 
 
 def list_models(vendor: str, catalog: ModelCatalog) -> Callable[[SimulatorRequest], Response]:

@@ -27,7 +27,9 @@ def root_of(vendor: str) -> str:
 def simulator_app(
     catalog: ModelCatalog, request_log: RequestLog, providers: Mapping[str, str] = MappingProxyType({})
 ) -> Starlette:
-    """Serves ``/kimi/v1``, ``/glm/api/paas/v4``, and the chat of configured providers by their preset."""
+    """Serves ``/kimi/v1``, ``/glm/api/paas/v4``, and the APIs of configured providers in the dialects of their
+    presets.
+    """
     forms = {**{vendor: vendor for vendor in ROOTS}, **providers}
     return Starlette(
         routes=[route for vendor, form in forms.items() for route in _routes(vendor, form, catalog, request_log)]

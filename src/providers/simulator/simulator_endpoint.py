@@ -19,7 +19,7 @@ from .request_log import LoggedRequest, Operation, RequestLog
 from .vendor_responses import Json, VendorFailure
 
 NESTED_JSON: Final = "[" * 100_000
-"""Nested more deeply than parsers of JSON recurse."""
+"""JSON that is nested more deeply than JSON parsers recurse."""
 
 SIMULATOR_KEY: Final = "sim-key"
 """The simulator's key for both vendors. It also accepts any other key that begins with ``sim-``."""
@@ -31,7 +31,7 @@ class SimulatorRequest:
 
     content: bytes
     headers: Mapping[str, str]
-    """Names in lower case, without the authorization."""
+    """The headers by lower-case name, without the authorization."""
     query: Mapping[str, str]
     path: Mapping[str, str]
     """The path parameters."""
@@ -54,7 +54,7 @@ class SimulatorEndpoint(ABC):
         read_directives: ReadDirectives,
         form: str | None = None,
     ) -> None:
-        """``form`` is whose form the responses have: the vendor's, or a preset's."""
+        """``form`` names the vendor or preset in whose form the endpoint responds."""
         self._vendor = vendor
         self._form = form or vendor
         self._operation = operation

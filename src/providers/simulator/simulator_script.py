@@ -1,4 +1,4 @@
-"""Scripts: ``[[sim:script=[…]]]`` says what the simulator answers to each turn of a conversation. Pure.
+"""Scripts: ``[[sim:script=[…]]]`` has the simulator's answers to the turns of a conversation. Pure.
 
 docs/providers.md describes the items.
 """
@@ -24,12 +24,12 @@ _USAGE: Final = ("input_tokens", "output_tokens", "cached_tokens", "reasoning_to
 
 
 class ScriptError(ValueError):
-    """A script is invalid; the message names the item and what it accepts."""
+    """A script is invalid; the message names the item and the accepted values."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScriptedTurn:
-    """What the model says in one turn. Fields that are None are as without a script."""
+    """The model's answer in one turn. None in a field keeps the value that it has without a script."""
 
     text: str | None = None
     reasoning: str | None = None
@@ -47,7 +47,7 @@ class ScriptItem:
     settings: Mapping[str, Any] = field(default_factory=dict)
     """Further directives by name, such as ``status``; their values are not checked."""
     always: bool = False
-    """Whether it fails each time, not only once."""
+    """Whether the item's request fails each time, not only once."""
 
     @property
     def fails(self) -> bool:
@@ -60,7 +60,9 @@ class ScriptItem:
 
 
 def script_end(text: str, start: int) -> int:
-    """Returns the end of the JSON that starts at ``start``, which may contain closing brackets; -1 if it is invalid."""
+    """Returns the end of the JSON that starts at ``start`` and may contain closing brackets; -1 if the JSON is
+    invalid.
+    """
     try:
         return json.JSONDecoder().raw_decode(text, start)[1]
     except (ValueError, RecursionError):
@@ -96,7 +98,7 @@ def _read_call(place: str, call: Any) -> tuple[str, str]:
     name, arguments = _typed(place, fields, "name", str), fields.get("arguments", {})
     if name is None:
         raise ScriptError(f"{place}: name is missing")
-    # A text is sent as it is, so that a script can have arguments that are not JSON.
+    # A text is sent unchanged, so that a script can have arguments that are not JSON.
     return name, arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
 
 

@@ -26,8 +26,8 @@ class Simulator:
     ) -> None:
         """``port`` 0 selects a free one. ``catalog`` has the simulated models.
 
-        ``providers`` are the names of configured providers; they have every model. ``presets`` are the presets in whose
-        form they answer; a provider without one answers in OpenAI's.
+        ``providers`` are the names of configured providers, which accept any model. ``presets`` maps them to the
+        presets in whose form they answer; without a preset, they answer in OpenAI's form.
         """
         self._host = host
         self._request_log = RequestLog()

@@ -56,8 +56,9 @@ def rejection_reason(vendor: str, body: Mapping[str, Any], model: Model) -> str 
 
 
 def _unpaired_calls(messages: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """A tool's result belongs to a call of the assistant message before it, and each call has one result before the
-    next other message (platform.openai.com/docs/guides/function-calling; the other vendors require the same).
+    """Yields the violations of two rules: a tool result belongs to a call of the preceding assistant message, and each
+    call has one result before the next other message (platform.openai.com/docs/guides/function-calling; the other
+    vendors require the same).
     """
     waiting: list[str] = []
     for index, message in enumerate([*messages, {"role": "end"}]):

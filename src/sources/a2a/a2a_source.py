@@ -1,4 +1,4 @@
-"""A remote agent as a source of tools: reads its card again and again, and calls the agent."""
+"""A remote agent as a source of tools: reads its card regularly, and calls the agent."""
 
 import asyncio
 from collections.abc import Callable, Container, Mapping
@@ -31,15 +31,15 @@ from .remote_http import RemoteHttp
 from .remote_skills import listing_of
 
 CARD_INTERVAL_S: Final = 60.0
-"""How often the card is read again."""
+"""The interval between reads of the card."""
 FIRST_RETRY_S: Final = 2.0
 MAX_RETRY_S: Final = 300.0
-"""The delay before a card that could not be used is read again doubles up to this."""
+"""The maximum delay before an unusable card is read again; the delay doubles each time."""
 CANCEL_S: Final = 10.0
-"""How long the request to cancel a task may take."""
+"""The timeout of the request that cancels a task."""
 _CLOSE_S: Final = 2.0
 _STATE_KEY: Final = "a2a"
-"""In a conversation's state: the contexts at agents, by source."""
+"""The key of the agents' contexts, by source, in a conversation's state."""
 _ANNOTATIONS: Final = Annotations(
     read_only_hint=False, destructive_hint=True, idempotent_hint=False, open_world_hint=True
 )
@@ -60,7 +60,7 @@ class A2ASource:
         self._catalog = PinnedCatalog(name, pins, taken)
         self._wake = asyncio.Event()
         self._listener: SourceListener | None = None
-        # The latest card that could be used, or why there is none yet; the event is set with the first of both.
+        # The latest usable card, or why there is none yet. The event is set as soon as one of them is known.
         self._trusted: TrustedCard | None = None
         self._problem = "its card is being read"
         self._tried = asyncio.Event()
@@ -122,8 +122,8 @@ class A2ASource:
         return tuple(comparison.definition.name for comparison in selected)
 
     async def reload_pins(self, revisions: Mapping[str, int]) -> None:
-        """Changes of the card that this node accepts stay accepted, but are not pinned again: two nodes that read
-        different cards would not stop.
+        """Changes of the card that this node accepts stay accepted, but are not pinned again; otherwise two nodes that
+        read different cards would replace each other's pins forever.
         """
         if await self._catalog.reload(revisions) and self._listener is not None:
             if self._settings.on_change == "accept":
@@ -142,15 +142,15 @@ class A2ASource:
         return one_line(self._trusted.card.name, 200) if self._trusted is not None else ""
 
     async def _restore(self, listener: SourceListener) -> None:
-        """Lists the pinned tools; calls of them wait for the card."""
+        """Lists the pinned tools. Their calls wait for the card."""
         if await self._catalog.restore():
             listener.restore(self._tools())
 
     async def _read(self) -> UpstreamListing:
-        """Reads the card; the one before stays in use if it cannot be used.
+        """Reads the card. If it cannot be used, the earlier card stays in use.
 
         Raises:
-            UnusableCardError: it cannot be used.
+            UnusableCardError: the card cannot be used.
         """
         try:
             async with asyncio.timeout(self._settings.start_timeout_s):
@@ -172,7 +172,7 @@ class A2ASource:
                 tool=comparison.definition.name,
                 change=comparison.quarantine_reason,
             )
-        self._publish(listener)  # no await since the names were chosen: another source could take them
+        self._publish(listener)  # without an await after the names were chosen, because another source could take them
         if await self._catalog.save():
             self._publish(listener)
 
@@ -241,7 +241,7 @@ class A2ASource:
         """The card; waits for the first one.
 
         Raises:
-            ServiceUnavailableError: there is none.
+            ServiceUnavailableError: there is no card.
         """
         if self._trusted is None:
             with suppress(TimeoutError):

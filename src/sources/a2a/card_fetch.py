@@ -15,7 +15,7 @@ from .remote_http import RemoteAnswer, RemoteHttp
 MAX_CARD_BYTES: Final = 1024**2
 MAX_KEYS_BYTES: Final = 64 * 1024
 WELL_KNOWN: Final = ("/.well-known/agent-card.json", "/.well-known/agent.json")
-"""Below an agent's URL: the places of cards of 1.0 and 0.3."""
+"""The paths of cards of 1.0 and 0.3, below an agent's URL."""
 _ABSENT: Final = frozenset({404, 405, 410})
 _PORTS: Final = {"http": 80, "https": 443}
 
@@ -25,9 +25,9 @@ class TrustedCard(NamedTuple):
 
     card: RemoteCard
     interface: RemoteInterface
-    """Where calls go."""
+    """The interface to which calls go."""
     key: str
-    """The key that signed it; empty if signatures are not verified."""
+    """The key that signed the card; empty if signatures are not verified."""
 
 
 async def fetch_card(http: RemoteHttp, settings: A2ASettings) -> TrustedCard:
@@ -53,7 +53,7 @@ async def fetch_card(http: RemoteHttp, settings: A2ASettings) -> TrustedCard:
 
 
 def card_urls(url: str) -> tuple[str, ...]:
-    """Where the card may be: at the URL if that is a JSON file, else below it."""
+    """The possible URLs of the card: the URL itself if it is a JSON file, else paths below it."""
     path = urlsplit(url).path
     if path.endswith(".json"):
         return (url,)
@@ -62,10 +62,10 @@ def card_urls(url: str) -> tuple[str, ...]:
 
 
 def allowed_interface(card: RemoteCard, card_url: str, hosts: tuple[str, ...]) -> RemoteInterface:
-    """The best interface of a card to which calls may go: at the card's origin, or a host that the operator named.
+    """The best interface to which calls may go: at the card's origin, or at a host that the operator named.
 
     Raises:
-        UnusableCardError: there is none.
+        UnusableCardError: there is no such interface.
     """
     home = _origin(card_url)
     named = {host.lower() for host in hosts}
@@ -77,12 +77,12 @@ def allowed_interface(card: RemoteCard, card_url: str, hosts: tuple[str, ...]) -
         elif origin == home or (origin[1] in named and (origin[0] == "https" or home[0] == "http")):
             return interface
         elif origin[1] in named:
-            refused[f"http://{origin[1]}, although the card came by https"] = None
+            refused[f"http://{origin[1]}, although the card came over https"] = None
         else:
             refused[f"{origin[0]}://{origin[1]}:{origin[2]}"] = None
     places = ", ".join(list(refused)[:5])
     raise UnusableCardError(
-        f"its card sends calls to {places}, which is not the origin of the card; interface_hosts can allow the host"
+        f"its card sends calls to {places}, which is not the card's origin; interface_hosts can allow the host"
     )
 
 

@@ -11,7 +11,7 @@ from ...protocol.a2a.remote_card import UnusableCardError
 from ...version import install_extra
 
 MAX_SIGNATURES: Final = 20
-"""The most signatures of one card; each is checked in each form of the card, with each key."""
+"""The maximum number of signatures of one card. Each is checked with each key and each form of the card."""
 MAX_KEYS: Final = 20
 _NUMBER_BYTES: Final = 32
 _DEPTH: Final = 64
@@ -22,7 +22,7 @@ def keys_in(document: object) -> list[Mapping[str, Any]]:
     """The keys of a JWK set, or a single key.
 
     Raises:
-        UnusableCardError: it is neither.
+        UnusableCardError: the document is neither.
     """
     listed = document.get("keys") if isinstance(document, Mapping) and "keys" in document else [document]
     if not isinstance(listed, list) or not all(isinstance(key, Mapping) for key in listed) or len(listed) > MAX_KEYS:
@@ -31,10 +31,10 @@ def keys_in(document: object) -> list[Mapping[str, Any]]:
 
 
 def verified_key(card: Mapping[str, Any], keys: Sequence[Mapping[str, Any]]) -> str:
-    """Returns which of the keys signed a card, for its pin.
+    """Returns the name of the key that signed a card, for its pin.
 
     Raises:
-        UnusableCardError: none did.
+        UnusableCardError: none of the keys signed it.
     """
     signatures = card.get("signatures")
     if not isinstance(signatures, list) or not signatures:
@@ -66,7 +66,7 @@ def _check_depth(value: object, left: int) -> None:
 
 
 def _signature(value: object) -> tuple[tuple[bytes, str | None] | None, bytes]:
-    """The protected header with its key's id, and the signature; None for what is not ES256."""
+    """The protected header with its key's id, and the signature; None if it is not ES256."""
     try:
         protected, signature = value["protected"], of_base64url(value["signature"])  # type: ignore[index]
         header = msgspec.json.decode(of_base64url(protected))
@@ -96,7 +96,7 @@ def _public_key(key: Mapping[str, Any]) -> Any:
 
 
 def _key_name(key: Mapping[str, Any]) -> str:
-    """What pins call a key: its id, or the beginning of its coordinate."""
+    """The name of a key in pins: its id, or the beginning of its coordinate."""
     key_id = key.get("kid")
     return key_id if isinstance(key_id, str) and _NAMED.fullmatch(key_id) else str(key.get("x"))[:43]
 

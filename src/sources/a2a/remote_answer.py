@@ -1,4 +1,4 @@
-"""What a remote agent has answered so far: its state, and the parts of its artifacts. Pure."""
+"""The answer of a remote agent so far: the task's state, and the parts of its artifacts. Pure."""
 
 from collections.abc import Iterator
 from typing import Any, Final
@@ -22,7 +22,7 @@ _MEDIA: Final = ("image", "audio")
 
 
 class _GrowingPart:
-    """A part; its text may come in pieces."""
+    """A part whose text may come in pieces."""
 
     __slots__ = ("_pieces", "part")
 
@@ -39,10 +39,10 @@ class _GrowingPart:
 
 
 class RemoteAnswerState:
-    """Takes the events of one task, or the message that an agent answered with."""
+    """Collects the events of one task, or the message with which an agent answers."""
 
     def __init__(self, source: str, max_chars: int) -> None:
-        """``max_chars`` limits the texts and files of the answer together."""
+        """``max_chars`` limits the total size of the answer's texts and files."""
         self._source = source
         self._max_chars = max_chars
         self._chars = 0
@@ -51,16 +51,16 @@ class RemoteAnswerState:
         self.context_id = ""
         self.status: RemoteStatus | None = None
         self.message: RemoteMessage | None = None
-        """The whole answer of an agent that made no task."""
+        """The whole answer of an agent that created no task."""
 
     @property
     def ended(self) -> bool:
-        """Whether nothing more happens without its client."""
+        """Whether the task has ended or waits for its client."""
         return self.message is not None or (self.status is not None and self.status.ends)
 
     def take(self, event: RemoteEvent) -> str | None:
-        """Takes an event. Returns the piece of text that it added at the end of the answer; None if it changed the
-        answer in another way, or not at all.
+        """Processes an event. Returns the text that the event appended to the answer; None if it changed the answer in
+        another way, or not at all.
 
         Raises:
             ResultTooLargeError: the answer is too long.
@@ -68,8 +68,8 @@ class RemoteAnswerState:
         """
         about = "" if isinstance(event, RemoteMessage) else event.id if isinstance(event, RemoteTask) else event.task_id
         if about and self.task_id and about != self.task_id:
-            # Its answer may belong to another caller, and cancelling it would end work that this call did not begin.
-            raise unreadable(self._source, "it is about another task than the one that was asked for")
+            # The answer may belong to another caller, and a cancellation would end work that this call did not begin.
+            raise unreadable(self._source, "it is about another task")
         if isinstance(event, RemoteMessage):
             self.message = event
             self.context_id = event.context_id or self.context_id
@@ -112,7 +112,7 @@ class RemoteAnswerState:
         return None
 
     def parts(self) -> tuple[RemotePart, ...]:
-        """The parts of the answer: of its artifacts, else of the message that came with the state."""
+        """The parts of the answer: of its artifacts, or else of the message in the status."""
         if self.message is not None:
             return self.message.parts
         parts = tuple(part.whole for artifact in self._artifacts.values() for part in artifact)
@@ -132,7 +132,7 @@ class RemoteAnswerState:
 
 
 def output_of(parts: tuple[RemotePart, ...], about: dict[str, Json]) -> ToolOutput:
-    """An answer's text, data and files. ``about`` is what its data says besides the answer."""
+    """An answer's text, data and files. ``about`` are further fields of the data."""
     data = [part.content for part in parts if part.kind == "data"]
     texts = [part.content for part in parts if part.kind == "text"]
     only_data = len(data) == 1 and not texts

@@ -1,7 +1,7 @@
 """A call of a remote agent: sends a message, follows its task, and pauses where the agent asks for input.
 
-The call is an orchestration call, and what it sends are journalled children: so a run that continues after a pause or a
-restart knows its task's id, and reads the task again.
+The call is an orchestration call, and each message that it sends is a journalled child call. So a run that continues
+after a pause or a restart knows its task's id, and reads the task again.
 """
 
 import asyncio
@@ -39,15 +39,15 @@ from .remote_failures import RemoteLostError, shown, task_failure, unknown_outco
 from .remote_http import RemoteStream
 
 MAX_QUESTIONS: Final = 50
-"""The most questions of one call; an agent that asks more often never ends."""
+"""The maximum number of questions in one call. An agent that asks more would never end."""
 MAX_FILES: Final = 20
 MAX_FILES_BYTES: Final = 20 * 1024**2
-"""The limit for all files of a message, which are in memory until it is sent."""
+"""The maximum total size of a message's files, which are in memory until the message is sent."""
 FIRST_POLL_S: Final = 0.5
 MAX_POLL_S: Final = 5.0
 _POLLS_AT_FIRST: Final = 3
 MAX_SUBSCRIPTIONS: Final = 3
-"""How often a call subscribes to its task again after its stream broke; then it reads the task by requests."""
+"""How often a call subscribes to its task again after its stream broke. Afterwards it polls the task."""
 _MARGIN_S: Final = 0.1
 """A call ends this long before its deadline, so that the caller learns the task's id."""
 _PROGRESS_CHARS: Final = 500
@@ -69,7 +69,7 @@ class RemoteStepArguments(Arguments):
 
 @tool("a2a_note", read_only=True, open_world=False)
 async def a2a_note(_arguments: RemoteStepArguments, _context: ToolContext) -> ToolOutput:
-    """Note what the rest of a call of a remote agent depends on."""
+    """Record a value on which the rest of a call of a remote agent depends."""
     raise NotImplementedError  # a call replaces the function
 
 
@@ -81,7 +81,7 @@ async def a2a_send(_arguments: RemoteStepArguments, _context: ToolContext) -> To
 
 @tool("a2a_send_again", read_only=False, destructive=True, open_world=True, idempotent=True, timeout_s=1800.0)
 async def a2a_send_again(_arguments: RemoteStepArguments, _context: ToolContext) -> ToolOutput:
-    """Send a message to a remote agent that takes the same message again as the same one."""
+    """Send a message, which may be a repetition, to a remote agent that deduplicates messages."""
     raise NotImplementedError  # a call replaces the function
 
 
@@ -109,10 +109,10 @@ class RemoteCall:
         self.state = RemoteAnswerState(source, settings.max_answer_bytes)
 
     async def cancel_task(self) -> None:
-        """Cancels the task that still runs, if there is one; waits for its id if the message was just sent.
+        """Cancels the task if it still runs; waits for its id if the message was just sent.
 
         Raises:
-            CallError: the agent did not cancel it.
+            CallError: the agent did not cancel the task.
         """
         if self._sending is not None:
             sent = await self._sending
@@ -126,7 +126,7 @@ class RemoteCall:
             await self._client.cancel(self._interface, self.state.task_id)
 
     async def run(self, arguments: RemoteAgentArguments, skill: str, context_id: str) -> dict[str, Json]:
-        """The answer's parts, and what the conversation keeps.
+        """Returns the answer's parts, and the fields for the conversation's state.
 
         Raises:
             CallPausedError: the agent asks for input.
@@ -136,7 +136,7 @@ class RemoteCall:
         message_id = begun["message_id"]
 
         async def send() -> dict[str, Json]:
-            parts = await self._parts(arguments)  # not in a continued run: the files may have gone
+            parts = await self._parts(arguments)  # not in a continued run, because the files may be deleted
             message = outgoing_message(message_id, parts, context_id=begun["context_id"], skill=skill)
             return await self._send(message)
 
@@ -163,7 +163,7 @@ class RemoteCall:
         raise ToolExecutionError.content_free(f"{self._source} asked for input more than {MAX_QUESTIONS} times.")
 
     def drop(self) -> None:
-        """Gives up a message that is being sent."""
+        """Abandons a message that is being sent."""
         if self._sending is not None:
             self._sending.cancel()
 
@@ -191,7 +191,7 @@ class RemoteCall:
         return parts
 
     async def _note(self, name: str, value: Mapping[str, Json]) -> dict[str, Any]:
-        """Stores a value in the journal; a continued run gets the one of its first run."""
+        """Stores a value in the journal; a continued run gets the value of its first run."""
 
         async def note(_: RemoteStepArguments, __: ToolContext) -> ToolOutput:
             return ToolOutput("noted", dict(value))
@@ -211,11 +211,11 @@ class RemoteCall:
         return dict(result.structured) if isinstance(result.structured, dict) else {}
 
     async def _send(self, message: dict[str, Any]) -> dict[str, Json]:
-        """Sends a message until the agent has answered it; repeats it only for an agent that deduplicates."""
+        """Sends a message until the agent has answered it; repeats it only to an agent that deduplicates messages."""
         attempt = 0
         while True:
             try:
-                # Not cancelled with the call: the agent may make a task, whose id is needed to cancel it.
+                # Not cancelled with the call: the agent may create a task, whose id is needed to cancel it.
                 self._sending = asyncio.create_task(
                     self._client.send(self._interface, message, stream=self._streams), name=f"send to {self._source}"
                 )
@@ -240,7 +240,7 @@ class RemoteCall:
     async def _reply(
         self, number: int, message_id: str, sent: Mapping[str, Any], text: str, mark: str
     ) -> dict[str, Any]:
-        """Answers a question of the agent, unless it has the answer: then its status is another one."""
+        """Answers a question of the agent, unless its status has changed, so that it already has the answer."""
         task_id = str(sent["task_id"])
 
         async def reply() -> dict[str, Json]:
@@ -257,10 +257,10 @@ class RemoteCall:
         return {"context_id": sent["context_id"]} | answered
 
     async def _follow(self, task_id: str, mark: str) -> None:
-        """Follows a task until it has ended or waits for its client. A status with ``mark`` is from before the answer.
+        """Follows a task until it has ended or waits for its client. A status with ``mark`` precedes the answer.
 
         Raises:
-            CallError: it cannot be followed to its end.
+            CallError: the task cannot be followed to its end.
         """
         self.state.task_id = self.state.task_id or task_id
         try:
@@ -274,13 +274,13 @@ class RemoteCall:
             if self._unreachable:
                 raise unknown_outcome(self._source, task_id, "The agent could not be reached any longer.") from None
             raise CallTimeoutError.content_free(
-                f"{self._source} did not finish its task {shown(task_id)} in time; it is asked to cancel it.",
+                f"{self._source} did not finish its task {shown(task_id)} in time; toold asks it to cancel the task.",
                 executed="maybe",
                 details={"task_id": shown(task_id)},
             ) from None
 
     def _waits(self, mark: str) -> bool:
-        """Whether the task has ended or asks something new."""
+        """Whether the task has ended or asks a new question."""
         status = self.state.status
         is_old = status is not None and status.outlook == "input" and bool(mark) and status.mark == mark
         return self.state.ended and not is_old
@@ -306,7 +306,7 @@ class RemoteCall:
             try:
                 subscribed = await self._client.subscribe(self._interface, task_id)
             except CallError:
-                return  # it may have ended, or the agent is restarted
+                return  # the task may have ended, or the agent restarts
             self._stream = subscribed.stream
             self._take(subscribed.event)
             with suppress(RemoteLostError):
@@ -321,7 +321,7 @@ class RemoteCall:
             except NotFoundError:
                 raise unknown_outcome(self._source, task_id, "The agent does not know its task any longer.") from None
             except CallError as error:
-                # An agent that is restarted, or busy, still has the task.
+                # An agent that restarts or is busy still has the task.
                 if not error.transient:
                     raise unknown_outcome(self._source, task_id, error.message) from error
                 failed, self._unreachable = failed + 1, True
@@ -338,7 +338,7 @@ class RemoteCall:
         await asyncio.sleep(backoff_s(attempt, draw, base_s=FIRST_POLL_S, cap_s=MAX_POLL_S))
 
     def _take(self, event: Any) -> None:
-        """Takes an event, and passes on what it says."""
+        """Processes an event, and passes on its text or progress."""
         piece = self.state.take(event)
         status = self.state.status
         if self._context.streaming:
@@ -364,10 +364,10 @@ class RemoteCall:
         return CallPausedError((request,), time.time() + self._settings.answer_within_s)
 
     def _answered(self, task_id: str) -> dict[str, Json]:
-        """The end of a task.
+        """Returns the answer of a task that has ended.
 
         Raises:
-            CallError: it ended without an answer.
+            CallError: the task ended without an answer.
         """
         status = self.state.status
         if self.state.message is None and status is not None and status.outlook != "completed":
@@ -380,7 +380,7 @@ class RemoteCall:
 
 
 def output_from(answered: Mapping[str, Any], about: Mapping[str, Json]) -> ToolOutput:
-    """The answer of ``RemoteCall.run`` as the tool returns it."""
+    """Converts the answer of ``RemoteCall.run`` to the tool's output."""
     parts = tuple(RemotePart(*part) for part in answered["parts"])
     task = {"task_id": answered["task_id"]} if "task_id" in answered else {}
     return output_of(parts, {**task, **about})

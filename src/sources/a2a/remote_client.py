@@ -1,4 +1,4 @@
-"""A client of one remote agent: sends messages, reads and cancels tasks, by the interface of its card."""
+"""A client of one remote agent: sends messages, and reads and cancels tasks, over the interface in its card."""
 
 from typing import Any, Final, NamedTuple
 
@@ -25,7 +25,7 @@ _HTTP_ERRORS: Final = {"TASK_NOT_FOUND": -32001, "INVALID_ARGUMENT": -32602}
 
 
 class SentMessage(NamedTuple):
-    """What an agent answered first, and the stream with what follows, if it streams."""
+    """The first event of an agent's answer, and the stream of further events, if the agent streams."""
 
     event: RemoteEvent
     stream: RemoteStream | None
@@ -76,7 +76,7 @@ class RemoteClient:
         return self._event(self._rpc_result(value) if interface.binding == "JSONRPC" else value)
 
     async def get(self, interface: RemoteInterface, task_id: str) -> RemoteTask:
-        """A task as it is now."""
+        """Reads the current state of a task."""
         result = await self._result(interface, await self._ask(get_request(interface, task_id)))
         try:
             return read_remote_task(result)
@@ -130,7 +130,7 @@ def _has_error(value: Any) -> bool:
 
 
 def _rest_code(error: dict[str, Any], status: int) -> int:
-    """A2A's code for an error of HTTP+JSON, which names the reason in its details."""
+    """A2A's code for an error of HTTP+JSON, by the reason in its details."""
     details = error.get("details")
     reasons = [each.get("reason") for each in details if isinstance(each, dict)] if isinstance(details, list) else []
     for reason in (*reasons, error.get("status")):

@@ -1,4 +1,4 @@
-"""Failures of a remote agent as errors of calls. Pure."""
+"""Maps failures of a remote agent to errors of calls. Pure."""
 
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -36,11 +36,11 @@ _INVALID_PARAMS: Final = -32602
 
 
 class RemoteLostError(ServiceUnavailableError):
-    """The agent may have the request, and its answer did not arrive. ``executed`` is ``maybe``."""
+    """The agent may have the request, but its answer did not arrive. ``executed`` is ``maybe``."""
 
 
 def lost(source: str, how: str) -> RemoteLostError:
-    """The error of a request that was sent, and whose answer did not arrive."""
+    """The error of a request that was sent, but whose answer did not arrive."""
     return RemoteLostError.content_free(f"{source} {how} after the request was sent.", executed="maybe")
 
 
@@ -57,9 +57,9 @@ def unreadable(source: str, reason: str, executed: Executed = "maybe") -> Provid
 
 
 def redirected(source: str, status: int) -> ProviderError:
-    """The error of a redirect: requests to agents are not repeated elsewhere."""
+    """The error of a redirect. Requests to agents are not redirected."""
     return ProviderError.content_free(
-        f"{source} redirects (HTTP {status}), which is refused; its card has to name the new place.", executed="no"
+        f"{source} redirects (HTTP {status}), which is refused; its card must name the new URL.", executed="no"
     )
 
 
@@ -134,7 +134,7 @@ def shown(task_id: str) -> str:
 
 
 def _own_failure(source: str, message: RemoteMessage | None, said: str) -> CallError | None:
-    """The error that another toold wrote into its task's message as data, if there is one."""
+    """The error that another toold put into its task's message as data, if there is one."""
     data: list[Any] = [part.content for part in message.parts if part.kind == "data"] if message is not None else []
     for about in data:
         if isinstance(about, dict) and about.get("code") in list(ErrorCode) and about.get("executed") in _EXECUTED:

@@ -24,7 +24,7 @@ from ..source_settings import A2ASettings
 from .remote_failures import lost, redirected, unreachable, unreadable
 
 MAX_STREAM_BYTES: Final = 64 * 1024**2
-"""The limit for one stream, all events together."""
+"""The maximum size of one stream, for all events together."""
 _LINE_ENDS: Final = (b"\r\n", b"\r")
 
 
@@ -37,10 +37,10 @@ class RemoteAnswer(NamedTuple):
 
 
 class RemoteStream:
-    """The events of one response; it holds a connection until it is closed."""
+    """The events of one response. The stream holds a connection until it is closed."""
 
     def __init__(self, source: str, response: httpx.Response, resources: AsyncExitStack, max_bytes: int) -> None:
-        """``max_bytes`` limits one event."""
+        """``max_bytes`` limits each event."""
         self._source = source
         self._resources = resources
         self._max_bytes = max_bytes
@@ -83,9 +83,9 @@ class RemoteStream:
             )
 
     def _split(self) -> None:
-        """Takes the complete events out of what was received."""
+        """Splits the complete events from the received data."""
         text = b"".join(self._held)
-        half = text.endswith(b"\r")  # the rest of a line's end may follow
+        half = text.endswith(b"\r")  # the other half of a line end may follow
         for end in _LINE_ENDS:
             text = text[: len(text) - half].replace(end, b"\n") + text[len(text) - half :]
         *events, rest = text.split(b"\n\n")
@@ -104,7 +104,7 @@ class RemoteHttp:
     def __init__(
         self, source: str, settings: A2ASettings, network: CheckedNetwork, credentials: AuthValues | None = None
     ) -> None:
-        """``credentials``: those of the caller, if the source has no secret of the operator."""
+        """``credentials`` are the caller's, if the source has no secret of the operator."""
         self.source = source
         self._settings = settings
         self._network = network
@@ -112,7 +112,7 @@ class RemoteHttp:
         self._mask = None if credentials is None else ValueMask(credentials.redacted_values)
 
     async def of_caller(self, context: ToolContext) -> "RemoteHttp":
-        """The requests of a call: with the credential of its principal, if the source has one of each caller.
+        """Returns the client for a call's requests: with the credential of its principal, if each caller has one.
 
         Raises:
             CallError: as raised by ``caller_auth``.
@@ -126,15 +126,14 @@ class RemoteHttp:
         """Sends a request, and reads its whole answer. The caller limits its time.
 
         Raises:
-            CallError: there is no answer, or it is too large. Its ``executed`` says whether the request may have
-                arrived.
+            CallError: there is no answer, or it is too large. ``executed`` says whether the request may have arrived.
         """
         opened = await self._open(request, with_secret=with_secret)
         async with opened.resources:
             return await self._whole(opened.response, max_bytes)
 
     async def stream(self, request: RemoteHttpRequest) -> RemoteStream | RemoteAnswer:
-        """Sends a request; returns the stream that answers it, or a whole answer of another kind.
+        """Sends a request; returns the stream of its events, or the whole answer if it is not a stream.
 
         Raises:
             CallError: as raised by ``ask``.
@@ -153,7 +152,7 @@ class RemoteHttp:
         """The JSON of an answer, without the source's secret.
 
         Raises:
-            ProviderError: it is not JSON, or has too many values.
+            ProviderError: the answer is not JSON, or has too many values.
         """
         return await asyncio.to_thread(self._decoded, body) if len(body) > LONG_BYTES else self._decoded(body)
 
@@ -219,7 +218,7 @@ class RemoteHttp:
 
 
 class _Opened(NamedTuple):
-    """A response whose body is not read yet, and what to close after it."""
+    """A response whose body is not read yet, and the resources to close after it."""
 
     response: httpx.Response
     resources: AsyncExitStack

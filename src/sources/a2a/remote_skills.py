@@ -1,4 +1,4 @@
-"""Which tools a remote agent becomes: one, or one per skill. Pure."""
+"""The tools of a remote agent: one for the agent, or one per skill. Pure."""
 
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
@@ -12,9 +12,9 @@ from ..upstream_definition import UpstreamDefinition, UpstreamListing
 from .card_fetch import TrustedCard
 
 MAX_DESCRIPTION_CHARS: Final = 8000
-"""The longest description of a tool: every model that lists it reads all of it."""
+"""The maximum length of a tool's description. Every model that lists the tool reads all of it."""
 _MAX_SKILL_CHARS: Final = 500
-"""The longest text about one skill in the description of its agent."""
+"""The maximum length of the text about one skill in the description of its agent."""
 _MAX_EXAMPLES: Final = 3
 
 
@@ -32,7 +32,9 @@ def listing_of(source: str, trusted: TrustedCard, settings: A2ASettings) -> Upst
     if settings.tools == "agent":
         return UpstreamListing([UpstreamDefinition(source, _of_agent(card, skills), origin=origin)], notes)
     if not skills:
-        notes.append(SourceNote("omitted", source, "the card has no skills; with tools = 'agent' it is one tool"))
+        notes.append(
+            SourceNote("omitted", source, "the card has no skills; with tools = 'agent', the agent is one tool")
+        )
     return UpstreamListing(
         [UpstreamDefinition(skill.id, _of_skill(card, skill), origin=origin) for skill in skills], notes
     )

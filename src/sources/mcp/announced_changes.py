@@ -1,4 +1,4 @@
-"""The changes of lists that a server announces. It may announce more of them than the daemon can list."""
+"""Changes of lists that a server announces. A server may announce more changes than the daemon can follow."""
 
 import asyncio
 from typing import Final
@@ -6,16 +6,16 @@ from typing import Final
 from ..read_rate import ReadRate
 
 LISTINGS_PER_S: Final = 0.2
-"""As often as the lists are read again because clients read them (``mcp_source.LOOK_AGAIN_S``)."""
+"""The minimum interval, the same as between listings because clients list tools (``mcp_source.LOOK_AGAIN_S``)."""
 LISTINGS_AT_ONCE: Final = 20.0
-"""Announcements that are followed without a pause."""
+"""The number of announcements that are followed without a pause."""
 
 
 class AnnouncedChanges:
-    """Has the lists read again soon after each announcement; those that come meanwhile count as one."""
+    """Requests a new listing soon after each announcement. Announcements before the listing count as one."""
 
     def __init__(self, wake: asyncio.Event) -> None:
-        """``wake`` is set when the lists are to be read."""
+        """``wake`` is set when it is time to list again."""
         self._wake = wake
         self._rate = ReadRate(LISTINGS_PER_S, burst=LISTINGS_AT_ONCE)
         self._due: asyncio.TimerHandle | None = None

@@ -1,7 +1,8 @@
-"""Tells a server what the client of each call answers. Importing this module takes a second, because of the SDK.
+"""Sends a server the capabilities of each call's client. Importing this module takes a second, because of the SDK.
 
-In the stateless revisions each request names its client's capabilities. The SDK names those of the session; here, a
-request on behalf of a call has those of the call's client, so that a server asks only what is answered.
+In the stateless revisions, each request names its client's capabilities. The SDK names the session's capabilities.
+Here, a request on behalf of a call names those of the call's client, so that a server asks only questions that the
+client answers.
 """
 
 from types import TracebackType
@@ -19,7 +20,7 @@ class CapabilityStream:
     """The SDK's messages for a server. Implements the SDK's ``WriteStream``."""
 
     def __init__(self, sending: Any, requests: ServerRequests) -> None:
-        """``requests`` are those that the messages answer."""
+        """``requests`` are the server's requests that the messages answer."""
         self._sending = sending
         self._requests = requests
 
@@ -27,7 +28,7 @@ class CapabilityStream:
         return f"<CapabilityStream to {self._sending!r}>"
 
     async def send(self, item: SessionMessage) -> None:
-        """Sends a message, in the task of the call that it belongs to."""
+        """Sends a message, in the task of its call."""
         exchange = current_exchange.get()
         if exchange is not None and exchange.questions is not None and isinstance(item.message, JSONRPCRequest):
             params = item.message.params

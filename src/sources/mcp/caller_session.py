@@ -1,7 +1,7 @@
 """Calls of an MCP server with the credential of the caller: each call has a separate session.
 
-The server binds a session to the user who opened it, and may set cookies. So sessions and cookies are not shared
-between principals, and a replaced credential is used from the next call on.
+The server binds a session to the user who opened it, and may set cookies, so principals do not share sessions and
+cookies. A replaced credential is used from the next call on.
 """
 
 import asyncio
@@ -47,7 +47,7 @@ class CallerSessions:
         network: CheckedNetwork,
         oauth: Callable[[str], OAuthRequests] | None = None,
     ) -> None:
-        """Callers have credentials (``auth``) or sign in; ``oauth`` returns the authorized requests of a principal."""
+        """Callers have credentials (``auth``) or sign in. ``oauth`` returns the authorized requests of a principal."""
         self._oauth = oauth
         self._source = source
         self._settings = settings
@@ -70,7 +70,7 @@ class CallerSessions:
         ``UpstreamSession.call``.
 
         Raises:
-            CallError: there is no result. No error contains the credential.
+            CallError: there is no result. The error does not contain the credential.
         """
 
         async def call(session: "UpstreamSession", left: float, mask: ValueMask) -> "UpstreamResult":
@@ -93,7 +93,7 @@ class CallerSessions:
         """The answer to a request about resources or prompts, and a mask that hides the credential in it.
 
         Raises:
-            CallError: there is no answer. No error contains the credential.
+            CallError: there is no answer. The error does not contain the credential.
         """
 
         async def request(session: "UpstreamSession", left: float, mask: ValueMask) -> dict[str, Any]:
@@ -191,7 +191,7 @@ async def _checked(oauth: OAuthRequests) -> None:
 
 
 async def _ended(task: "asyncio.Task[T]") -> T:
-    """The result of a task, which ends before its caller is cancelled."""
+    """Waits for a task, even if the caller is cancelled meanwhile, and returns its result."""
     try:
         await asyncio.wait([task])
     finally:

@@ -11,16 +11,18 @@ from ..source import SourceNote
 from ..upstream_definition import UpstreamDefinition
 
 MAX_ENTRIES: Final = 2000
-"""Resources, templates or prompts of one server: as many as tools (``upstream_listing.MAX_TOOLS``)."""
+"""The maximum number of resources, templates or prompts of one server, as for tools
+(``upstream_listing.MAX_TOOLS``).
+"""
 MAX_ENTRY_BYTES: Final = 64 * 1024
-"""The largest entry as JSON, with names, descriptions and icons."""
+"""The maximum size of an entry as JSON, with names, descriptions and icons."""
 MAX_CONTENT_BYTES: Final = 4 * 1024 * 1024
-"""The largest size of all entries of one kind: 2 KiB for each of the most entries."""
+"""The maximum size of all entries of one kind: 2 KiB times the maximum number of entries."""
 MAX_CONTENT_PAGES: Final = 200
 MAX_URI_CHARS: Final = 4096
 MAX_PROMPT_ARGUMENTS: Final = 64
 MAX_COMPLETIONS: Final = 100
-"""The most values in one completion, as MCP limits them."""
+"""The maximum number of values in one completion, from MCP."""
 
 _TEXTS: Final = ("name", "title", "description")
 _URI: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x20\x7f]*")
@@ -32,7 +34,7 @@ class EntryCollector:
 
     def __init__(self, key: str) -> None:
         self.entries: dict[str, dict[str, Any]] = {}
-        """By the value of the key field."""
+        """The entries by the value of the key field."""
         self.notes: list[SourceNote] = []
         self._key = key
         self._bytes = 0
@@ -74,7 +76,7 @@ class EntryCollector:
         elif self._key != "name" and (len(key) > MAX_URI_CHARS or not _URI.fullmatch(key)):
             reason = f"its {self._key} is not a URI of up to {MAX_URI_CHARS:,} characters without spaces"
         elif key in self.entries:
-            reason = "another entry is equal"
+            reason = "it is a duplicate"
         elif (size := len(msgspec.json.encode(entry))) > MAX_ENTRY_BYTES:
             reason = f"it has {size:,} bytes, more than {MAX_ENTRY_BYTES // 1024} KiB"
         else:
@@ -100,7 +102,7 @@ def _cleaned(entry: dict[str, Any], key: str) -> dict[str, Any]:
 
 
 def prompt_definition(entry: Mapping[str, Any]) -> UpstreamDefinition:
-    """Returns a prompt in the form that is pinned: everything by which callers choose the prompt and fill it in."""
+    """Returns a prompt in the form for pins: everything by which callers choose the prompt and fill it in."""
     arguments = prompt_arguments(entry)
     schema: dict[str, Any] = {
         "type": "object",

@@ -39,11 +39,11 @@ from .upstream_questions import CallQuestions
 from .upstream_session import MakeRequest, UpstreamSession, passed_on
 
 _LIST_TIMEOUT_S: Final = 30.0
-"""For each page of a list."""
+"""The timeout of each page of a list."""
 _FOLLOW_TIMEOUT_S: Final = 10.0
-"""For each subscription."""
+"""The timeout of each subscription."""
 _OF_THE_HOP: Final = frozenset({"resultType", "ttlMs", "cacheScope"})
-"""Fields about the answer to the daemon, which it writes again."""
+"""Fields of an answer that the daemon writes itself."""
 _RESUBSCRIBE_S: Final = 5.0
 
 _log = structlog.get_logger("toold.sources.mcp")
@@ -51,7 +51,7 @@ _log = structlog.get_logger("toold.sources.mcp")
 
 @dataclass(frozen=True, slots=True)
 class ListedContent:
-    """What a server lists besides tools. All by their URIs, templates and names."""
+    """The resources, templates and prompts that a server lists, by their URIs, templates and names."""
 
     resources: Mapping[str, Entry]
     templates: Mapping[str, Entry]
@@ -68,7 +68,7 @@ class ContentRequests:
     def __init__(
         self, source: str, session: UpstreamSession, events: SourceEvents, questions: CallQuestions | None = None
     ) -> None:
-        """``questions``: asks what the server wants to know during a request of a client; None: it cannot ask."""
+        """``questions`` asks the server's questions during a request of a client; None: the server cannot ask."""
         self._questions = questions
         self._source = source
         self._session = session
@@ -78,10 +78,10 @@ class ContentRequests:
         return f"<ContentRequests of {self._session!r}>"
 
     async def listing(self) -> ListedContent:
-        """Lists what the server declares.
+        """Lists the resources, templates and prompts, if the server declares them.
 
         Raises:
-            CallError: the server did not list it.
+            CallError: the server did not list them.
         """
         offered = self._session.capabilities
         resources, templates, prompts = EntryCollector("uri"), EntryCollector("uriTemplate"), EntryCollector("name")
@@ -168,14 +168,14 @@ class ContentRequests:
         return self._checked(completion or result, valid=completion is not None)
 
     async def _request(self, make: MakeRequest, seconds: float) -> dict[str, Any]:
-        """The result of a method during which MCP lets servers ask."""
+        """The result of a method during which MCP allows questions of the server."""
         if self._questions is None:
             return await self._session.request(make(None, None), seconds)
         return await self._session.asking_request(make, seconds, self._questions)
 
     def _checked(self, result: dict[str, Any], *, valid: bool) -> dict[str, Any]:
         if result.get("resultType") == "input_required":
-            raise ProviderError(f"{self._source} asks for input during a request in which MCP does not allow it.")
+            raise ProviderError(f"{self._source} asks for input, which MCP does not allow in this request.")
         if not valid:
             raise ProviderError(f"{self._source}'s answer is not valid MCP.")
         kept = {key: value for key, value in result.items() if key not in _OF_THE_HOP}
@@ -184,7 +184,9 @@ class ContentRequests:
         return {**kept, "_meta": own} if own else kept
 
     async def follow(self, wanted: Callable[[], frozenset[str]], changed: asyncio.Event) -> None:
-        """Reports changes of the wanted resources until it is cancelled; ``changed`` is set when others are wanted."""
+        """Reports changes of the wanted resources until it is cancelled. ``changed`` is set when the wanted resources
+        change.
+        """
         if self._session.is_modern:
             await self._listen(wanted, changed)
         subscribed: set[str] = set()
@@ -226,6 +228,6 @@ class ContentRequests:
 
 
 def _is_unknown(error: CallError) -> bool:
-    """Whether a server answered that it has no such resource: 2026-07-28 has no separate code for it."""
+    """Whether a server answered that it has no such resource. 2026-07-28 has no separate code for this."""
     cause = error.__cause__
     return isinstance(cause, MCPError) and cause.error.code in {RESOURCE_NOT_FOUND, INVALID_PARAMS}

@@ -1,4 +1,4 @@
-"""Completions for a server, by the daemon's models: a child call of the call that the server executes."""
+"""Completions for a server, made by the daemon's models as a child call of the call that the server executes."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
@@ -23,11 +23,9 @@ from ...tools import (
 )
 
 _TIMEOUT_S: Final = 600.0
-"""The timeout of a completion, which ends earlier if the server's call ends."""
+"""The timeout of a completion. The completion ends earlier if the server's call ends."""
 MAX_SAMPLED_TOKENS: Final = 32_768
-"""The longest answer, however many tokens the server asks for. It only states a maximum, and a model that can write
-more is expensive.
-"""
+"""The maximum tokens of an answer. A server may ask for more, but long answers are expensive."""
 _STOP_REASONS: Final[Mapping[str, str]] = {"stop": "endTurn", "length": "maxTokens"}
 
 
@@ -38,7 +36,7 @@ class SamplingArguments(Arguments):
 
 
 def sampling_tool(source: str) -> Tool:
-    """Returns the tool of the child call. Its name is that of the source's daily budget."""
+    """Returns the tool of the child call. The source's daily budget has the tool's name."""
     annotations = Annotations(read_only_hint=True, destructive_hint=False, idempotent_hint=False, open_world_hint=True)
     name, about = f"sampling_{source}", f"Ask a model for the source {source}."
     return Tool(name, about, SamplingArguments, _complete, annotations, timeout_s=_TIMEOUT_S, source=OWN_SOURCE)
@@ -47,16 +45,16 @@ def sampling_tool(source: str) -> Tool:
 async def sampled(
     question: ClientQuestion, context: ToolContext, budget: Mapping[str, float], number: int
 ) -> dict[str, Json]:
-    """The answer of a model.
+    """Returns a model's answer.
 
     Raises:
-        QuestionRefusedError: there is none.
+        QuestionRefusedError: there is no answer.
     """
     if question.kind != "sampling":
         what = f"{question.source} asked for a completion with tools, which the daemon does not make."
         raise QuestionRefusedError(what)
     params = {name: value for name, value in question.params.items() if name != "_meta"}
-    # Each context is one.
+    # Each context is a LookupContext.
     result = await cast("LookupContext", context).call_hidden(
         sampling_tool(question.source), {"params": params}, name=f"sampling-{number}", daily_budget=budget
     )
@@ -119,7 +117,7 @@ def _read(message: Mapping[str, Any]) -> tuple[Any, str, tuple[str, ...]]:
     """The role, the text and the images of a message.
 
     Raises:
-        ToolExecutionError: it has other content.
+        ToolExecutionError: the message has other content.
     """
     content = message["content"]
     texts: list[str] = []
@@ -131,5 +129,5 @@ def _read(message: Mapping[str, Any]) -> tuple[Any, str, tuple[str, ...]]:
             case {"type": "image", "data": str(data), "mimeType": str(kind)}:
                 images.append(f"data:{kind};base64,{data}")
             case _:
-                raise ToolExecutionError.content_free("The daemon's models take texts and images only.")
+                raise ToolExecutionError.content_free("The daemon's models accept only texts and images.")
     return message["role"], "\n".join(texts), tuple(images)

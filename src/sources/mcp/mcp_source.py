@@ -35,16 +35,16 @@ if TYPE_CHECKING:  # imports the SDK, which takes a second
     from .upstream_session import UpstreamSession
 
 LIST_INTERVAL_S: Final = 60.0
-"""The interval between listings: not all servers announce changes, and an HTTP server may have gone away."""
+"""The interval between listings. Some servers do not announce changes, and an HTTP server may have stopped."""
 LOOK_AGAIN_S: Final = 5.0
-"""The shortest time between two listings because clients list tools."""
+"""The minimum interval between listings that happen because clients list tools."""
 FIRST_RECONNECT_S: Final = 0.5
 MAX_RECONNECT_S: Final = 60.0
-"""The delay before a reconnect grows from ``FIRST_RECONNECT_S`` to this."""
+"""The maximum delay before a reconnect; the first delay is ``FIRST_RECONNECT_S``."""
 STABLE_S: Final = 10.0
 """A connection that lasted this long resets the reconnect delay."""
 _SETTLE_S: Final = 1.0
-"""How long running calls may take to notice that their session has ended."""
+"""The time that running calls have to notice that their session has ended."""
 _NO_EVENTS: Final = NoSourceEvents()
 
 
@@ -78,7 +78,7 @@ class McpSource:
         self._listener: SourceListener | None = None
         self._listing_failed = False
         self._listed_at = float("-inf")
-        self._content_failed = False  # whether the reported problem is that of resources and prompts
+        self._content_failed = False  # whether the reported problem concerns resources and prompts
 
     async def run(self, listener: SourceListener) -> None:
         self._listener = listener
@@ -107,7 +107,7 @@ class McpSource:
                     await self._wake.wait()
 
     async def _connect_and_serve(self, listener: SourceListener, on_log: Callable[[str], None]) -> float:
-        """Connects, and serves until the connection ends; returns for how many seconds it was ready."""
+        """Connects, and serves until the connection ends; returns the seconds for which it was ready."""
         ready_at: float | None = None
         try:
             if not self._catalog.restored:
@@ -126,7 +126,7 @@ class McpSource:
         self._wake.set()
 
     def look_again(self) -> None:
-        """Called when a client lists tools: lists the server's tools again soon, unless that was done in the last
+        """Called when a client lists tools: lists the server's tools again soon, unless they were listed in the last
         seconds.
         """
         if self._link.session is not None and time.monotonic() >= self._listed_at + LOOK_AGAIN_S:
@@ -190,7 +190,7 @@ class McpSource:
                 await self._catalog.update(listing)
                 self._publish(listener)
                 return one_line(session.title, 200)
-        except Exception as error:  # whatever the SDK or the server does, report it
+        except Exception as error:  # report every failure of the SDK or the server
             raise UpstreamUnavailableError(self._secrets.redact_text(unavailable_reason(error))) from error
 
     async def _restore(self, listener: SourceListener) -> None:
@@ -274,9 +274,7 @@ class McpSource:
     async def _list_content(
         self, requests: "ContentRequests", session: "UpstreamSession", listener: SourceListener
     ) -> None:
-        """Lists resources and prompts again; if the server fails to list them, the earlier ones stay, as do its
-        tools.
-        """
+        """Lists resources and prompts again. If this fails, the earlier ones and the tools stay."""
         notes = self._content.notes
         try:
             await self._content.update(requests)
@@ -314,7 +312,7 @@ class McpSource:
         except (UpstreamUnavailableError, TimeoutError) as error:
             if session.ended.is_set():
                 raise UpstreamUnavailableError(str(error)) from error
-            # A single-threaded program cannot answer while it executes a call, so ignore this timeout.
+            # Ignore this timeout: a single-threaded program cannot answer while it executes a call.
             busy = busy or session.busy
             if busy and self._settings.runs_program and isinstance(error, TimeoutError):
                 return
@@ -328,13 +326,13 @@ class McpSource:
     async def _accept_listing(
         self, listing: UpstreamListing, listener: SourceListener, session: "UpstreamSession"
     ) -> None:
-        """Compares a listing with the pins, and publishes it. Calls use the session only from then on, since the server
-        may be another one than before.
+        """Compares a listing with the pins, and publishes it. Calls use the session only afterwards, because the server
+        may have been replaced.
         """
         await self._instructions.update(session.instructions)
         await self._catalog.update(listing)
         self._link.session = session
-        self._publish(listener)  # no await since the update: another source could take the free names
+        self._publish(listener)  # without an await after the update, because another source could take the free names
         if any([await self._catalog.save(), await self._instructions.save()]):
             self._publish(listener)
 
@@ -351,7 +349,7 @@ class McpSource:
 
     @property
     def offered(self) -> ContentSource:
-        """Its resources and prompts."""
+        """The source's resources and prompts."""
         return self._content
 
 

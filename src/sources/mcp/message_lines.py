@@ -12,7 +12,7 @@ from ..json_surrogates import replace_lone_surrogates
 from .upstream_exchange import TOO_MANY_VALUES, UNREADABLE
 
 HEAD_BYTES: Final = 64 * 1024
-"""How much of the beginning of a long line is searched for its request id; at the end, ``TAIL_BYTES``."""
+"""The bytes at the beginning of a long line that are searched for its request id; ``TAIL_BYTES`` at its end."""
 TAIL_BYTES: Final = 256
 
 _decode: Final = msgspec.json.Decoder(float_hook=finite).decode
@@ -39,7 +39,9 @@ def _read(line: bytes) -> JSONRPCMessage:
 
 
 def error_for(head: bytes, tail: bytes, code: int, message: str) -> SessionMessage | None:
-    """Returns an error for the request that a message answers, found in its beginning and end; None if unknown."""
+    """Returns an error for the request that a message answers, by its beginning and end; None if the request is
+    unknown.
+    """
     request_id = request_id_of(head, tail)
     if request_id is None:
         return None

@@ -30,7 +30,7 @@ def session_opener() -> Callable[..., AbstractAsyncContextManager["UpstreamSessi
 def new_content_requests(
     source: str, session: "UpstreamSession", events: SourceEvents, questions: CallQuestions | None = None
 ) -> "ContentRequests":
-    """Returns the requests about resources and prompts of a session, with ``questions`` those of one call."""
+    """Returns the requests about resources and prompts of a session; with ``questions``, those of one call."""
     from .content_requests import ContentRequests  # noqa: PLC0415 - needs the SDK, which a session has imported
 
     return ContentRequests(source, session, events, questions)

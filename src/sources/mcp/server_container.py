@@ -1,7 +1,7 @@
 """A server that runs in a container: the command of docker or podman that starts it, and its removal.
 
-The program in the container gets only what the settings name. By default, it has no network and no files of the
-machine, few variables, and limited memory, processor time and processes.
+The program in the container gets only what the settings name. By default, it has no network, no files of the machine
+and few variables; its memory, processor time and processes are limited.
 """
 
 import asyncio
@@ -17,14 +17,14 @@ from ..source_settings import McpSettings
 from .upstream_failures import UpstreamUnavailableError
 
 PROGRAMS: Final = ("docker", "podman")
-"""The programs, of which the first one on the PATH is used."""
+"""The programs. The first one on the PATH is used."""
 REMOVE_S: Final = 10.0
-"""How long the removal of a container may take."""
+"""The timeout of the removal of a container."""
 _CLIENT_VARIABLES: Final = (
     *("CONTAINER_HOST", "CONTAINER_SSHKEY", "DBUS_SESSION_BUS_ADDRESS", "DOCKER_CERT_PATH", "DOCKER_CONFIG"),
     *("DOCKER_CONTEXT", "DOCKER_HOST", "DOCKER_TLS_VERIFY", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR"),
 )
-"""Variables of the daemon by which docker and podman find their service and files; the container does not get them."""
+"""Variables of the daemon with which docker and podman find their service and files. Containers do not get them."""
 
 
 def container_program(path: str | None = None) -> str:
@@ -40,7 +40,7 @@ def container_program(path: str | None = None) -> str:
 
 
 def container_name(source: str) -> str:
-    """A name for the container of a source, by which it is removed."""
+    """A unique name for a source's container, needed to remove it."""
     return f"toold-{re.sub(r'[^A-Za-z0-9_.-]', '-', source)}-{token_hex(4)}"
 
 
@@ -65,7 +65,7 @@ def client_environment(own: Mapping[str, str] = os.environ) -> dict[str, str]:
 
 
 async def remove_container(program: str, name: str, env: Mapping[str, str]) -> None:
-    """Removes the container, if it is still there: killing the program that started it does not end it."""
+    """Removes the container, if it still exists: the end of the program that started it does not end it."""
     await _run([program, "rm", "--force", name], env)
 
 

@@ -1,4 +1,4 @@
-"""A server's messages before they reach the SDK: bounded, and in forms that the SDK accepts.
+"""Bounds a server's messages before they reach the SDK, and converts them to forms that the SDK accepts.
 
 Importing this module takes a second, because of the SDK.
 """
@@ -16,14 +16,14 @@ from .upstream_exchange import UNREADABLE
 from .upstream_listing import MAX_TOOLS, remove_invalid_tools
 
 MAX_BLOCKS: Final = 5000
-"""Content blocks of a result, contents of a resource, messages of a prompt. Each takes 0.01 ms, in which all calls
-wait.
+"""The maximum number of content blocks of a result, contents of a resource, or messages of a prompt. Each blocks all
+calls for 0.01 ms.
 """
 _BLOCK_LISTS: Final = ("content", "contents", "messages")
 
 
 class ServerMessages:
-    """Implements the SDK's ``ReadStream``. Invalid tools are removed, and a created task is a result of its tool."""
+    """Implements the SDK's ``ReadStream``. Removes invalid tools, and converts a created task to a tool result."""
 
     def __init__(self, messages: Any, notes: list[SourceNote], requests: ServerRequests) -> None:
         """Notes about removed tools are appended to ``notes``."""
@@ -77,7 +77,7 @@ class ServerMessages:
             removed = remove_invalid_tools(message.result)
             self._notes += removed[: MAX_TOOLS - len(self._notes)]
             if isinstance(message.result.get("task"), Mapping):
-                message.result["content"] = []  # the SDK knows no created tasks: it demands a tool's result
+                message.result["content"] = []  # the SDK does not support created tasks and demands a tool's result
         return item
 
 

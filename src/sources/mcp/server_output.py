@@ -1,4 +1,4 @@
-"""Limits on unrequested output of a server: how fast it is read, and how much of it is logged."""
+"""Limits on unrequested output of a server: the rate of reading, and the number of logged lines."""
 
 import time
 from collections.abc import Callable
@@ -13,7 +13,7 @@ CHUNKS_PER_S: Final = 1000.0
 CHUNK_BYTES: Final = 4096
 
 MAX_LOG_LINES: Final = 50
-"""The most lines of one source that are logged per ``LOG_WINDOW_S``; further lines are only counted."""
+"""The maximum number of a source's lines that are logged per ``LOG_WINDOW_S``. Further lines are only counted."""
 LOG_WINDOW_S: Final = 10.0
 MAX_LOG_LINE_CHARS: Final = 500
 

@@ -1,7 +1,7 @@
-"""Bounds the requests of a server that wait for their answers.
+"""Bounds the open requests of a server.
 
-The SDK keeps each until its answer has been taken, which the server may delay while it asks on. Importing this module
-takes a second, because of the SDK.
+The SDK keeps a request in memory until the server has read the answer, which the server may delay while it sends more
+requests. Importing this module takes a second, because of the SDK.
 """
 
 from collections import deque
@@ -12,9 +12,11 @@ import structlog
 from mcp_types import JSONRPCMessage, JSONRPCNotification, JSONRPCRequest, RequestId
 
 MAX_OPEN_REQUESTS: Final = 1000
-"""As many as questions of all calls (``question_table.MAX_OPEN``)."""
+"""The maximum number of open requests, as of questions of all calls (``question_table.MAX_OPEN``)."""
 MAX_OPEN_BYTES: Final = 32 * 1024 * 1024
-"""The parameters of open requests as JSON; a question has at most ``client_question.MAX_QUESTION_BYTES``."""
+"""The maximum size, as JSON, of the parameters of all open requests. One question has at most
+``client_question.MAX_QUESTION_BYTES``.
+"""
 
 _log = structlog.get_logger("toold.sources.mcp")
 
@@ -33,7 +35,7 @@ class ServerRequests:
         return f"<ServerRequests of {self._source} open={self._open}>"
 
     def admits(self, message: JSONRPCMessage) -> bool:
-        """Counts a message of the server; False if it is a request too many, which is then not answered."""
+        """Counts a message of the server. Returns False for a request beyond the limit, which is then not answered."""
         if isinstance(message, JSONRPCNotification):
             if message.method == "notifications/cancelled" and message.params is not None:
                 self.answered(message.params.get("requestId"))
@@ -46,7 +48,7 @@ class ServerRequests:
             return False
         if self._open >= MAX_OPEN_REQUESTS or self._bytes + size > MAX_OPEN_BYTES:
             if not self._has_dropped:
-                _log.warning("a server asks more than it reads answers; dropped", source=self._source)
+                _log.warning("server request dropped: too many open requests", source=self._source)
             self._has_dropped = True
             return False
         self._sizes.setdefault(message.id, deque()).append(size)
@@ -55,7 +57,7 @@ class ServerRequests:
         return True
 
     def answered(self, request_id: object) -> None:
-        """The answer to a request has been taken, or the server has cancelled the request."""
+        """Records that the server has read the answer to a request, or has cancelled the request."""
         if not isinstance(request_id, int | str) or (sizes := self._sizes.get(request_id)) is None:
             return
         self._open -= 1

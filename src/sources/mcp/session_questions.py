@@ -1,7 +1,7 @@
 """The requests of a server to its client, as the SDK's callbacks. Importing this module takes a second.
 
-Over HTTP, a request arrives on the stream of a call. Over stdio, it names no call, so the client is asked only if all
-calls that the server runs belong to one call of a client; otherwise the wrong client might be asked.
+Over HTTP, a request arrives on the stream of a call. Over stdio, a request names no call, so a client is asked only if
+all running calls of the server belong to one call of a client; otherwise the wrong client might be asked.
 """
 
 import asyncio
@@ -30,9 +30,9 @@ from .upstream_questions import CallQuestions
 ResultT = TypeVar("ResultT", bound=BaseModel)
 
 MAX_INPUT_ROUNDS: Final = 10
-"""The limit of rounds, as in the official SDKs."""
+"""The maximum number of rounds, as in the official SDKs."""
 MAX_INPUT_REQUESTS: Final = 16
-"""The most questions of one round."""
+"""The maximum number of questions in one round."""
 
 _NO_CALL: Final = "No call of this client is running, or several are and the request does not name its call."
 
@@ -66,7 +66,7 @@ class SessionQuestions:
         return await self._answer(SAMPLE, params, CreateMessageResultWithTools if with_tools else CreateMessageResult)
 
     async def list_roots(self, context: ClientRequestContext) -> ListRootsResult | ErrorData:  # noqa: ARG002
-        if self._asking() is None:  # servers ask at the start of a session, and use the answer for all calls
+        if self._asking() is None:  # servers ask for roots at the start of a session, and use the answer for all calls
             return ListRootsResult(roots=[])
         return await self._answer(LIST_ROOTS, None, ListRootsResult)
 
@@ -96,18 +96,18 @@ class SessionQuestions:
 async def input_responses(
     source: str, result: Mapping[str, Any], questions: CallQuestions | None
 ) -> dict[str, Json] | None:
-    """The answers to the questions of a result of 2026-07-28 that needs input; None if it has none, only a state.
+    """The answers to the questions of a result of 2026-07-28 that needs input; None if it has only a state.
 
     Raises:
-        QuestionRefusedError: one of them is not answered.
-        ProviderError: they are not valid MCP.
+        QuestionRefusedError: a question is not answered.
+        ProviderError: the questions are not valid MCP.
     """
     requests = result.get("inputRequests")
     if requests is None:
         return None
     if questions is None or not isinstance(requests, dict) or len(requests) > MAX_INPUT_REQUESTS:
         raise ProviderError(f"{source} asks for input in a way that is not valid MCP.", executed="maybe")
-    # At the same time: a client of the stateless revision is asked all of them in one round.
+    # Asked in parallel, so that a client of the stateless revision gets all questions in one round.
     asking = [asyncio.create_task(_asked(questions, name, request)) for name, request in requests.items()]
     try:
         return dict(zip(requests, await asyncio.gather(*asking), strict=True))

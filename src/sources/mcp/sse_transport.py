@@ -1,6 +1,6 @@
 """A server of revision 2024-11-05 over HTTP with SSE: one stream of messages, and a POST per message to it.
 
-Replaces the SDK's transport, which only logs a POST that fails, so that its call would wait until its deadline.
+Replaces the SDK's transport, which only logs a failed POST, so that its call would wait until its deadline.
 """
 
 import asyncio
@@ -23,20 +23,20 @@ from .upstream_failures import UpstreamUnavailableError
 
 _ENDPOINT_CHARS: Final = 4096
 _ANSWERS: Final = 4
-"""Answers and notifications that are sent at the same time, each on a separate connection: a server may ask much and
-take the answers slowly.
+"""The maximum number of answers and notifications that are sent at the same time, each on a separate connection. A
+server may ask many questions and read the answers slowly.
 """
 
 Messages = MemoryObjectReceiveStream[SessionMessage | Exception]
 
 
 class PostStream:
-    """Sends each message by a POST, in the task of its call. Implements the SDK's ``WriteStream``."""
+    """Sends each message in a POST, in the task of its call. Implements the SDK's ``WriteStream``."""
 
     def __init__(
         self, http: httpx2.AsyncClient, url: str, inbox: MemoryObjectSendStream[SessionMessage | Exception]
     ) -> None:
-        """``inbox`` gets an error in place of the answer to a request that was not accepted."""
+        """``inbox`` gets an error instead of an answer if the server does not accept a request."""
         self._http = http
         self._url = url
         self._answering = asyncio.Semaphore(_ANSWERS)
@@ -53,7 +53,7 @@ class PostStream:
             nullcontext() if isinstance(item.message, JSONRPCRequest) else self._answering,
             posting as response,
         ):
-            with suppress(httpx2.StreamError):  # too long, or too late: nothing in it matters
+            with suppress(httpx2.StreamError):  # too long, or too late; its content does not matter
                 await response.aread()
         if response.is_success or not isinstance(item.message, JSONRPCRequest):
             return
@@ -63,7 +63,7 @@ class PostStream:
             await self._inbox.send(SessionMessage(error))
 
     async def aclose(self) -> None:
-        """Nothing: the session ends with the stream of events."""
+        """Does nothing: the session ends with the stream of events."""
 
     async def __aenter__(self) -> Self:
         return self
@@ -78,7 +78,7 @@ class PostStream:
 async def sse_streams(
     http: httpx2.AsyncClient, url: str, max_event_bytes: int, on_end: Callable[[], None]
 ) -> AsyncIterator[tuple[Messages, PostStream]]:
-    """Opens the stream of events, and yields the streams of messages once the server has named its endpoint.
+    """Opens the stream of events, and yields the message streams once the server has named its endpoint.
 
     ``on_end`` is called when the stream of events ends.
 
@@ -110,7 +110,7 @@ async def _endpoint(events: AsyncIterator[Any], url: str) -> str:
     """Returns the address for messages, which the first event names.
 
     Raises:
-        UpstreamUnavailableError: it is missing, or at another origin, which would get the source's secret.
+        UpstreamUnavailableError: the address is missing, or at another origin, which would get the source's secret.
     """
     async for event in events:
         if event.event != "endpoint" or len(event.data) > _ENDPOINT_CHARS:

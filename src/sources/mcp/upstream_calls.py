@@ -1,4 +1,4 @@
-"""Calls of one server's tools and requests about its resources and prompts, in the shared session or in a session of
+"""Calls of one server's tools, and requests about its resources and prompts, in the shared session or in a session of
 the caller.
 """
 
@@ -39,17 +39,17 @@ class UpstreamLink:
     """The session with a server, or the reason why there is none."""
 
     session: "UpstreamSession | None" = None
-    """Set only once its tools are published."""
+    """Set once the server's tools are published."""
     problem: str = "the daemon is connecting to it"
     failed_attempts: int = 0
     reconnect_at: float = 0.0
-    """When the next attempt begins, by the monotonic clock."""
+    """The time of the next attempt, by the monotonic clock."""
 
     def usable(self, source: str) -> "UpstreamSession":
         """Returns the session.
 
         Raises:
-            ServiceUnavailableError: there is none; it says why, and when to try again.
+            ServiceUnavailableError: there is no session; the error says why, and when to try again.
         """
         if self.session is None or self.session.ended.is_set():
             raise unavailable(source, self.problem, self.reconnect_at - time.monotonic())
@@ -119,7 +119,7 @@ class UpstreamCalls:
         if self._caller_sessions is not None:
             return await self._call_as_caller(self._caller_sessions, tool, arguments, context, questions)
         session = self._link.usable(self._name)
-        self._catalog.refuse_withheld(tool)  # the published tool may be older than the session
+        self._catalog.refuse_withheld(tool)  # because the published tool may be older than the session
         try:
             try:
                 result = await self._call_session(session, tool, arguments, context, questions)

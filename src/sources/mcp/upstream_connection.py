@@ -55,7 +55,7 @@ from .upstream_session import UpstreamSession
 _LIST_CHANGES: Final = (ToolListChangedNotification, PromptListChangedNotification, ResourceListChangedNotification)
 _NO_EVENTS: Final = NoSourceEvents()
 _LINE_EXTRA_BYTES: Final = 64 * 1024
-"""The overhead of a message around its answer."""
+"""The bytes of a message around its answer."""
 
 
 @asynccontextmanager
@@ -74,12 +74,12 @@ async def open_session(
 ) -> AsyncIterator[UpstreamSession]:
     """Starts or connects to the server, yields the session, and ends it after the block.
 
-    ``variables`` are those of ``settings.env``, with their values; ``wake`` becomes the session's event. ``auth``: what
-    the requests get instead of the operator's secret, ``oauth``: where their tokens come from; ``connecting`` records
-    how connecting went. ``events`` receives updates of resources and log messages.
+    ``variables`` are the variables of ``settings.env`` with their values; ``wake`` becomes the session's event.
+    ``auth`` replaces the operator's secret in requests; ``oauth`` provides their tokens. ``connecting`` records the
+    outcome of connecting. ``events`` receives updates of resources and log messages.
 
     Raises:
-        Exception: the session could not be opened: any exception of the SDK, or a group of them.
+        Exception: the session could not be opened; any exception of the SDK, or a group of such exceptions.
     """
     ended = asyncio.Event()
     removal_notes: list[SourceNote] = []
@@ -189,5 +189,5 @@ async def _started(
 
 
 def _headers_of(values: AuthValues) -> dict[str, str]:
-    """Returns the headers with a secret; identity encoding, so that size limits apply."""
+    """Returns the headers with a secret. They request identity encoding, so that size limits apply."""
     return {"Accept-Encoding": "identity", **values.headers}

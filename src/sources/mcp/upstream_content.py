@@ -21,17 +21,17 @@ if TYPE_CHECKING:  # imports the SDK, which takes a second
     from .content_requests import ContentRequests, ListedContent
 
 PROMPT_PINS: Final = ".prompts"
-"""Added to the source's name in the name of its pins; no source's name has a dot."""
+"""The suffix of the source's name in the name of its pins. Names of sources have no dot."""
 
 
 _Ask = Callable[[ContentQuestion, ToolContext], Awaitable[dict[str, Any]]]
 
 
 class UpstreamContent:
-    """What one server offers besides tools. Implements ``ContentSource``."""
+    """The resources and prompts of one server. Implements ``ContentSource``."""
 
     def __init__(self, source: str, pins: PinStorage, events: SourceEvents, timeout_s: float, ask: _Ask) -> None:
-        """``ask`` puts a question in a session with the server."""
+        """``ask`` sends a request in a session with the server."""
         self._ask = ask
         self._source = source
         self._events = events
@@ -42,7 +42,7 @@ class UpstreamContent:
         self._followed: frozenset[str] = frozenset()
         self._follow_others = asyncio.Event()
         self.latest = SourceContent()
-        """What callers see."""
+        """The content that callers see."""
 
     def __repr__(self) -> str:
         return f"<UpstreamContent {self._source}>"
@@ -114,7 +114,7 @@ class UpstreamContent:
             self._publish()
 
     async def report_updates(self, requests: "ContentRequests") -> None:
-        """Keeps the subscriptions of one session, until it is cancelled."""
+        """Maintains the subscriptions of one session until it is cancelled."""
         if self.latest.subscribes:
             await requests.follow(lambda: self._followed, self._follow_others)
 

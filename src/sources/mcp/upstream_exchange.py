@@ -1,6 +1,6 @@
 """The exchange of one call with an upstream server, and the JSON-RPC error codes of such exchanges.
 
-Does not import the MCP SDK, which takes a second: the daemon imports it only if it has such a source.
+This module does not import the MCP SDK, which takes a second: the daemon imports the SDK only if it has an MCP source.
 """
 
 import asyncio
@@ -32,9 +32,9 @@ REQUEST_TIMEOUT: Final = -32001
 """The codes of the SDK's own errors."""
 TOO_LONG: Final = -32091
 UNREADABLE: Final = -32092
-"""The codes of errors that replace skipped answers; no server should use them."""
+"""The codes of errors that replace skipped answers. Servers should not use them."""
 TOO_MANY_VALUES: Final = f"it has more than {MAX_VALUES:,} values"
-"""The reason for not parsing an answer that would block the event loop."""
+"""The reason why an answer that would block the event loop is not parsed."""
 
 
 @dataclass(slots=True, eq=False)
@@ -42,32 +42,32 @@ class UpstreamExchange:
     """The HTTP exchange of one call."""
 
     deadline: float | None = None
-    """By the loop's clock; the answer is not read past it."""
+    """The deadline of the answer, by the loop's clock."""
     sent: bool = False
-    """The request may have reached the server."""
+    """Whether the request may have reached the server."""
     status: int | None = None
     retry_after: str | None = None
     forbidden: str | None = None
     """Why the address is forbidden."""
     refused: CallError | str | None = None
-    """Why no token is sent, or none is accepted."""
+    """Why no token was sent or accepted."""
     broken: bool = False
-    """The connection failed."""
+    """Whether the connection failed."""
     too_large: bool = False
     unreadable: str | None = None
     """Why the answer cannot be read."""
     questions: CallQuestions | None = None
-    """Asks what the server wants to know during the call."""
+    """Asks the server's questions during the call."""
     _timeouts: list[asyncio.Timeout] = field(default_factory=list)
     _open_questions: int = 0
     _left_s: float | None = None
 
     @asynccontextmanager
     async def timeout(self) -> AsyncIterator[None]:
-        """Ends the block at the deadline, which moves by the time that a question is open.
+        """Ends the block at the deadline. The deadline moves while a question is open.
 
         Raises:
-            TimeoutError: it was reached.
+            TimeoutError: the deadline passed.
         """
         async with asyncio.timeout_at(self.deadline) as timeout:
             self._timeouts.append(timeout)
@@ -78,7 +78,7 @@ class UpstreamExchange:
 
     @contextmanager
     def clock_stopped(self) -> Iterator[None]:
-        """Stops the deadline's clock during the block, in which a question waits for its answer."""
+        """Stops the deadline's clock during the block, while a question waits for its answer."""
         clock = asyncio.get_running_loop().time
         self._open_questions += 1
         if self._open_questions == 1 and self.deadline is not None:
@@ -92,7 +92,7 @@ class UpstreamExchange:
                 self._move_deadline(clock() + self._left_s)
 
     def extend(self, seconds: float) -> None:
-        """Moves the deadline to ``seconds`` from now, if that is later, and no question is open."""
+        """Moves the deadline to ``seconds`` from now, if that is later and no question is open."""
         if self.deadline is not None:
             deadline = asyncio.get_running_loop().time() + seconds
             if deadline > self.deadline:

@@ -1,6 +1,6 @@
 """Failures of an upstream server: the error of a call, and why a server is unavailable.
 
-The error of a call depends on codes only, never on the server's message.
+The class of a call's error depends only on codes, never on the server's message.
 """
 
 from datetime import UTC, datetime
@@ -40,9 +40,9 @@ from .upstream_exchange import (
 
 _MAX_MESSAGE_CHARS: Final = 500
 _NO_MESSAGE: Final = "Server returned an error response"
-"""The SDK's message for an HTTP status without an error of MCP."""
+"""The SDK's message for an HTTP status without an MCP error."""
 _PART_OF: Final = {"npx": "Node.js", "npm": "Node.js", "node": "Node.js", "uvx": "uv", "uv": "uv"}
-"""The commands with which published servers are usually started, and the program to install for each."""
+"""Maps the commands that usually start published servers to the program to install."""
 
 
 class UpstreamUnavailableError(Exception):
@@ -68,7 +68,7 @@ def unavailable_reason(error: BaseException) -> str:
 
 
 def unavailable(source: str, problem: str, reconnect_in_s: float) -> ServiceUnavailableError:
-    """Returns the error of a call to a server that is not connected; the call was not sent."""
+    """Returns the error of a call that was not sent, because the server is not connected."""
     wait_ms = max(100, round(reconnect_in_s * 1000))
     reason = problem.rstrip(".")
     return ServiceUnavailableError(
@@ -79,13 +79,13 @@ def unavailable(source: str, problem: str, reconnect_in_s: float) -> ServiceUnav
 
 
 def not_connected(source: str, problem: str) -> ServiceUnavailableError:
-    """Returns the error of a call for which the server could not be connected to; the call was not sent."""
+    """Returns the error of a call that was not sent, because the daemon could not connect to the server."""
     return ServiceUnavailableError(f"{source} is not available: {problem.rstrip('.')}.", executed="no")
 
 
 def call_failure(source: str, code: int, message: str, exchange: UpstreamExchange, data: Any = None) -> CallError:
-    """Returns the error of a call that ended with this JSON-RPC error and its ``data``, and over HTTP with this
-    exchange.
+    """Returns the error of a call that ended with this JSON-RPC error and its ``data``. Over HTTP, ``exchange`` has the
+    details.
     """
     if isinstance(exchange.refused, CallError):
         return exchange.refused
@@ -129,7 +129,7 @@ def _protocol_failure(source: str, code: int, message: str, exchange: UpstreamEx
 
 
 def _http_failure(source: str, exchange: UpstreamExchange, message: str = "") -> CallError | None:
-    """``message``: that of the JSON-RPC error."""
+    """``message`` is the message of the JSON-RPC error."""
     if exchange.forbidden is not None:
         return PermissionDeniedError(f"{source}: {exchange.forbidden}.")
     if exchange.too_large:
@@ -148,7 +148,7 @@ def _status_failure(source: str, exchange: UpstreamExchange, message: str) -> Ca
             return PermissionDeniedError.content_free(f"{prefix}. {secret_rejected(source)}")
         case 403:
             return PermissionDeniedError.content_free(f"{prefix}.")
-        case 404:  # of a session only: the server has forgotten it, so it has not executed the call
+        case 404:  # in a session: the server has forgotten the session, so it has not executed the call
             return ServiceUnavailableError.content_free(
                 f"{prefix}: it no longer knows the session.", retry_after_ms=1000
             )
@@ -164,7 +164,7 @@ def _status_failure(source: str, exchange: UpstreamExchange, message: str) -> Ca
 
 
 def http_connect_problem(source: str, exchange: UpstreamExchange) -> str | None:
-    """Returns why a server at a URL could not be connected to, or None if HTTP does not show it."""
+    """Returns why connecting to a server at a URL failed; None if HTTP does not show the reason."""
     if isinstance(exchange.refused, str):
         return exchange.refused
     if exchange.broken and not exchange.sent:

@@ -1,7 +1,7 @@
 """An HTTP transport for the MCP SDK: checked addresses, limited answers, and the source's secret.
 
-The SDK reports HTTP failures as message text only. Here each call has an ``UpstreamExchange``, a context variable that
-the SDK's tasks inherit and that records the outcome of the request.
+The SDK reports HTTP failures as message text only. Here each call has an ``UpstreamExchange`` in a context variable,
+which the SDK's tasks inherit. It records the outcome of the request.
 """
 
 import asyncio
@@ -27,12 +27,12 @@ from ..read_rate import MESSAGES_PER_S, ReadRate, message_cost
 from .upstream_exchange import CONNECTION_CLOSED, TOO_MANY_VALUES, UpstreamExchange
 
 _NOTIFICATION_S: Final = 10.0
-"""How long the response to a notification is awaited; requests queue behind it."""
+"""The timeout of the response to a notification. Requests queue behind it."""
 STREAMS_PER_S: Final = 10.0
 STREAMS_AT_ONCE: Final = 20.0
-"""The streams that are opened by GET. A server may end each at once and demand the next one without a pause."""
+"""The rate at which streams are opened by GET. A server may end each stream at once and demand the next one."""
 _CLOSE_S: Final = 1.5
-"""How long ending a session may take."""
+"""The timeout of ending a session."""
 _EVENT_ENDS: Final = (b"\n\n", b"\n\r\n", b"\r\r")
 _LINES_PER_EVENT: Final = 3
 _DATA: Final = re.compile(rb"(?:^|[\r\n])data:([^\r\n]*)")
@@ -67,8 +67,8 @@ class SourceTransport(httpx2.AsyncBaseTransport):
         max_bytes: int,
         oauth: OAuthRequests | None = None,
     ) -> None:
-        """``headers`` returns the source's headers for each request, and ``oauth`` adds the token; answers are limited
-        to ``max_bytes``.
+        """``headers`` returns the source's headers for each request; ``oauth`` adds the token. Answers are limited to
+        ``max_bytes``.
         """
         self._oauth = oauth
         self._network = network
@@ -112,8 +112,8 @@ class SourceTransport(httpx2.AsyncBaseTransport):
         return httpx2.Response(502, json=error_body, request=request)
 
     async def _authorized(self, request: httpx2.Request, body: bytes, exchange: UpstreamExchange) -> httpx2.Response:
-        """Sends the request, and once more with another token if the server refuses the first: 401 and 403 say that it
-        has done nothing.
+        """Sends the request. If the server refuses the token (401 or 403, so it has done nothing), sends it once more
+        with another token.
 
         Raises:
             SignInNeededError, TokenUnavailableError: the caller or the operator must sign in first.
@@ -178,7 +178,7 @@ class _Body(httpx2.AsyncByteStream):
         max_bytes: int,
         rate: ReadRate | None,
     ) -> None:
-        """``rate`` limits the events of an event stream; None for other bodies, which are one message."""
+        """``rate`` limits the events of an event stream; None for other bodies, which have one message."""
         self._answer = answer
         self._resources = resources
         self._exchange = exchange

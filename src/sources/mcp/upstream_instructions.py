@@ -1,4 +1,4 @@
-"""The instructions of one server, pinned like its tools: they are text for a model."""
+"""The instructions of one server. They are text for models, so they are pinned like tools."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -12,17 +12,17 @@ from ..source import QuarantinedVersion, SourceNote
 from ..upstream_definition import UpstreamDefinition, UpstreamListing
 
 INSTRUCTION_PINS: Final = ".instructions"
-"""Added to the source's name in the name of its pins; no source's name has a dot."""
+"""The suffix of the source's name in the name of its pins. Names of sources have no dot."""
 INSTRUCTIONS: Final = "instructions"
-"""The name by which they are approved."""
+"""The name by which the operator approves instructions."""
 _CHANGED: Final = "has other instructions"
 MAX_CHARS: Final = 16_384
-"""The rest is cut; a model reads far less."""
+"""The maximum length; the rest is cut. Models read far less."""
 
 
 class UpstreamInstructions:
-    """What a server tells models at the start of a session. A server without instructions has empty ones, so that later
-    ones are a change.
+    """A server's instructions for models at the start of a session. No instructions count as an empty text, so that
+    later instructions are a change.
     """
 
     def __init__(self, source: str, pins: PinStorage) -> None:
@@ -34,7 +34,7 @@ class UpstreamInstructions:
 
     @property
     def text(self) -> str:
-        """The approved text, empty if there is none or it waits for approval."""
+        """The approved text; empty if there is none, or the text waits for approval."""
         return "".join(
             comparison.definition.description
             for comparison in self._pinned.latest.comparisons
@@ -55,7 +55,7 @@ class UpstreamInstructions:
         return [replace(version, reason=_CHANGED) for version in self._pinned.latest.waiting(INSTRUCTIONS)]
 
     async def approve(self, name: str, digest: str) -> tuple[str, ...]:
-        """Approves a version of them; returns their name.
+        """Approves a version of the instructions; returns their name.
 
         Raises:
             PinConflictError: another version was approved meanwhile.
@@ -67,7 +67,7 @@ class UpstreamInstructions:
         return tuple(comparison.definition.name for comparison in selected)
 
     async def restore(self) -> None:
-        """Takes the approved text until the server has answered.
+        """Uses the approved text until the server has answered.
 
         Raises:
             PinError: the pins cannot be read.
@@ -76,7 +76,7 @@ class UpstreamInstructions:
             await self._pinned.restore()
 
     async def update(self, text: str | None) -> None:
-        """Compares the server's text with the pinned one; ``save`` pins the first.
+        """Compares the server's text with the pinned text. ``save`` pins the first text.
 
         Raises:
             PinError: the pins cannot be read.
@@ -94,7 +94,7 @@ class UpstreamInstructions:
         return await self._pinned.reload(revisions)
 
     async def save(self) -> bool:
-        """Pins the first text. Returns whether another node has pinned another one before.
+        """Pins the first text. Returns whether another node has already pinned a different text.
 
         Raises:
             PinError: the pins cannot be written.

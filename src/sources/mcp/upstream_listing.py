@@ -13,10 +13,10 @@ from ..upstream_definition import UpstreamDefinition, UpstreamListing
 MAX_TOOLS: Final = 2000
 MAX_PAGES: Final = 200
 MAX_TOOL_BYTES: Final = 256 * 1024
-"""The largest tool definition, as JSON; larger ones are of no use to models."""
+"""The maximum size of a tool definition as JSON. Models cannot use larger ones."""
 MAX_LISTING_BYTES: Final = 16 * 1024 * 1024
 _NAME_CHARS: Final = 200
-"""In notes about invalid tools."""
+"""The maximum length of a tool's name in notes about invalid tools."""
 
 
 class ListingCollector:
@@ -72,8 +72,8 @@ class ListingCollector:
 
 
 def remove_invalid_tools(result: dict[str, Any]) -> list[SourceNote]:
-    """Removes invalid tools from a page, because the SDK rejects the whole page for one of them; returns notes. Of
-    tools above the limit of a listing, one is kept, so that the listing ends there.
+    """Removes invalid tools from a page, because the SDK rejects the whole page for one invalid tool; returns notes.
+    One of the tools beyond the limit of a listing stays, so that the listing ends there.
 
     An ``outputSchema`` whose type is not object, which older revisions forbid, is removed from its tool.
     """

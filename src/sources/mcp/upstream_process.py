@@ -26,12 +26,12 @@ from .upstream_exchange import TOO_LONG
 from .upstream_failures import UpstreamUnavailableError
 
 MAX_SKIPPED_BYTES: Final = 256 * 1024 * 1024
-"""A message longer than this is assumed to be endless; the server is ended."""
+"""A longer message is assumed to be endless, and the server is stopped."""
 
 _OUTBOX_MESSAGES: Final = 4096
-"""Messages buffered for a server that does not read, so that cancelled callers do not block."""
+"""The number of messages that are buffered for a server that does not read, so that cancelled callers do not block."""
 _LAST_LINE_S: Final = 0.5
-"""How long the last line on standard error is awaited after a server has exited."""
+"""The time to wait for the last line on standard error after a server has exited."""
 _READ_BYTES: Final = 64 * 1024
 
 Streams = tuple[
@@ -46,10 +46,10 @@ class ServerCommand:
 
     command: Sequence[str]
     env: Mapping[str, str] = field(repr=False)
-    """Its complete environment."""
+    """The server's complete environment."""
     cwd: Path | None
     max_line_bytes: int
-    """A longer message is skipped, and its request gets an error."""
+    """The maximum size of a message. A longer one is skipped, and its request gets an error."""
 
 
 @asynccontextmanager
@@ -58,8 +58,8 @@ async def server_process(
 ) -> AsyncIterator[Streams]:
     """Starts a server and yields its message streams.
 
-    ``on_log`` receives the lines of its standard error; ``on_end`` is called when its output ends. On exit, the server
-    and its whole process group are ended.
+    ``on_log`` receives the lines of the server's standard error; ``on_end`` is called when its output ends. On exit,
+    the server's whole process group is ended.
 
     Raises:
         OSError: the server cannot be started.
@@ -93,7 +93,7 @@ async def server_process(
         try:
             await end_program(process)
         finally:
-            signal_group(process, signal.SIGKILL)  # the rest of its group, even if this is cancelled again
+            signal_group(process, signal.SIGKILL)  # the rest of the group, even if cancelled again
             for task in (reading, writing, listening):
                 task.cancel()
             transport.close()
@@ -136,7 +136,7 @@ async def _read(
     on_log: Callable[[str], None],
     rate: ReadRate,
 ) -> None:
-    """Passes its messages on until its output ends, and then closes the stream, which ends the session.
+    """Passes the server's messages on until its output ends, and then closes the stream, which ends the session.
 
     Raises:
         UpstreamUnavailableError: a message is endless.
@@ -171,7 +171,7 @@ async def _skip_message(
     inbox: MemoryObjectSendStream[SessionMessage | Exception],
     on_log: Callable[[str], None],
 ) -> None:
-    """Skips a message that is too long. Its request gets an error, at once if the beginning identifies it."""
+    """Skips a message that is too long. Its request gets an error, at once if the message's beginning identifies it."""
     head = tail = b""
     answered, skipped = False, 0
     while True:
@@ -211,7 +211,9 @@ async def _write(process: Process, outbox: MemoryObjectReceiveStream[SessionMess
 
 
 async def _listen(process: Process, on_log: Callable[[str], None]) -> None:
-    """Reads its standard error at up to some megabytes per second, so that the server does not block for long."""
+    """Reads the server's standard error at up to some megabytes per second, so that the server does not block for
+    long.
+    """
     assert process.stderr is not None  # noqa: S101 - started with pipes
     partial, rate = b"", ReadRate(CHUNKS_PER_S)
     while chunk := await process.stderr.read(_READ_BYTES):

@@ -1,4 +1,4 @@
-"""Questions of a server, which it asks on behalf of the call that it runs. Does not import the MCP SDK."""
+"""Questions that a server asks on behalf of the call that it runs. Does not import the MCP SDK."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -20,10 +20,10 @@ from ...tools import ToolContext
 from .daemon_sampling import sampled
 
 Sampling = Literal["client", "daemon", "off"]
-"""Who answers a server's requests for completions."""
+"""The party that answers a server's requests for completions."""
 
 _MAX_REFUSALS: Final = 3
-"""The most refusals that the call's error names."""
+"""The maximum number of refusals that the call's error names."""
 
 
 class CallQuestions:
@@ -38,7 +38,7 @@ class CallQuestions:
         sampling_budget: Mapping[str, float] | None = None,
     ) -> None:
         """``redact`` removes the source's secrets, which a hostile server might show to its callers. The daily
-        ``sampling_budget`` is for completions by the daemon.
+        ``sampling_budget`` limits completions by the daemon.
         """
         self._source = source
         self._sampling = sampling
@@ -50,12 +50,12 @@ class CallQuestions:
 
     @property
     def client_call(self) -> str:
-        """The id of the client's call, which may have made this one as a child call."""
+        """The id of the client's call; this call may be a child of it."""
         return self._context.call_id.partition("/")[0]
 
     @property
     def capabilities(self) -> dict[str, Any]:
-        """The questions that the client of the call answers, or the daemon in its place, as capabilities of MCP."""
+        """The questions that the client of the call, or the daemon in its place, answers, as MCP capabilities."""
         kinds = {*known_kinds(self._context.declared_kinds), "roots"}
         if self._sampling != "client":
             kinds -= {"sampling", "sampling_tools"}
@@ -69,7 +69,7 @@ class CallQuestions:
 
     @contextmanager
     def named_in_error(self) -> Iterator[None]:
-        """Adds to an error why the server's questions were not answered: it is most likely the cause."""
+        """Adds to an error why the server's questions were not answered, because this is probably the cause."""
         try:
             yield
         except CallError as error:

@@ -14,7 +14,9 @@ from ...tools import ToolOutput
 from ..content_blocks import typed_block
 
 MAX_MESSAGE_CHARS: Final = 16_384
-"""The longest message of a failed tool in the error itself: its first and last lines. The content has all of it."""
+"""The maximum length of a failed tool's message in the error: its first and last lines. The content has the whole
+message.
+"""
 _MAX_DETAILS_BYTES: Final = 4096
 _FAILURE_KEYS: Final = frozenset({"code", "message", "retryable"})
 
@@ -41,7 +43,7 @@ def failure(
 
 
 def _own_error(source: str, record: Any) -> CallError | None:
-    """Returns the error that another toold answered with; None if this is not one."""
+    """Returns the error with which another toold answered; None if the record is not such an error."""
     if not (isinstance(record, Mapping) and record.keys() >= _FAILURE_KEYS and record["code"] in list(ErrorCode)):
         return None
     retry_after_ms = record.get("retry_after_ms")
@@ -57,7 +59,7 @@ def _own_error(source: str, record: Any) -> CallError | None:
 
 
 def _plain(text: str) -> str:
-    """Returns terminal-safe text for an error message, cut in the middle if it is long; its line breaks stay."""
+    """Returns terminal-safe text for an error message. A long text is cut in the middle; line breaks stay."""
     return terminal_safe(head_and_tail(text, MAX_MESSAGE_CHARS), keep="\n")
 
 

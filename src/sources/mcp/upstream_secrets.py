@@ -1,4 +1,4 @@
-"""The secrets that a server receives, and their removal from its output."""
+"""Removes the secrets that a server receives from its output."""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,7 +10,7 @@ from .upstream_failures import UpstreamUnavailableError
 
 
 class UpstreamSecrets:
-    """The secrets of one source, as they were at the last connection to its server."""
+    """The secrets of one source at the time of the last connection to its server."""
 
     def __init__(self, settings: McpSettings, tokens: Callable[[], frozenset[str]] = frozenset) -> None:
         """``tokens`` returns the tokens that the daemon has sent since then."""

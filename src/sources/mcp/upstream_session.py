@@ -1,4 +1,4 @@
-"""A session with a server, by the official SDK's client; many calls share it.
+"""A session with a server, which uses the official SDK's client. Many calls share it.
 
 Importing this module takes a second, because of the SDK.
 """
@@ -44,18 +44,18 @@ from .upstream_tasks import UpstreamTask, task_kind
 
 _RESUBSCRIBE_S: Final = 5.0
 _STATE_ONLY_S: Final = 0.25
-"""The wait before a call is repeated whose result has only a state."""
+"""The delay before a call is repeated if its result has only a state."""
 
 _OWN_KEYS: Final = frozenset({SERVER_KEY, METADATA_KEY, TASK_KEY})
-"""What this daemon says itself in the ``_meta`` of a result."""
+"""Keys that this daemon writes itself in the ``_meta`` of a result."""
 _OF_FAILURES: Final = frozenset({ERROR_KEY, RETAINED_KEY})
-"""What another toold says in the ``_meta`` of a result that failed; in any other result it would be a lie."""
+"""The key that another toold writes in the ``_meta`` of a failed result. It is not trusted in other results."""
 
 MakeRequest = Callable[[dict[str, Any] | None, str | None], Any]
 """Makes a request of the SDK's types, with the answers to the server's questions and its state."""
 
 _result: Final[Any] = TypeAdapter(dict[str, Any])  # the SDK's types are pydantic models
-"""The result unchanged: the SDK validates it, and its models would copy all of it twice."""
+"""Leaves the result unchanged: the SDK validates it, and its models would copy all of it twice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class UpstreamResult:
     structured: Any
     failed: bool
     meta: dict[str, Any] | None = None
-    """Its ``_meta``, without the server's name, which this daemon's replaces."""
+    """The result's ``_meta``, without the server's name, which this daemon's name replaces."""
 
 
 class UpstreamSession:
@@ -106,17 +106,17 @@ class UpstreamSession:
 
     @property
     def instructions(self) -> str | None:
-        """What the server tells models."""
+        """The server's instructions for models."""
         return self._client.instructions
 
     @property
     def capabilities(self) -> ServerCapabilities:
-        """What the server declares."""
+        """The capabilities that the server declares."""
         return self._client.server_capabilities
 
     @property
     def is_modern(self) -> bool:
-        """Whether it speaks a revision in which changes are subscribed to by one request (``listening_to``)."""
+        """Whether the server speaks a revision in which one request subscribes to changes (``listening_to``)."""
         return self._client.protocol_version in MODERN_PROTOCOL_VERSIONS
 
     def listening_to(self, uris: list[str]) -> AbstractAsyncContextManager[Subscription]:
@@ -170,9 +170,9 @@ class UpstreamSession:
         *,
         as_task: bool = False,
     ) -> UpstreamResult:
-        """Calls the tool and returns its result, within ``seconds``, without the time that ``questions`` of the server
-        wait. After progress, it may last as long from then on as ``report`` returns. On cancellation or timeout the
-        server is asked to cancel the call. ``as_task``: the server runs the tool only as a task.
+        """Calls the tool and returns its result within ``seconds``, not counting the time for which ``questions`` of
+        the server wait. After each progress report, the call has the seconds that ``report`` returns. On cancellation
+        or timeout the server is asked to cancel the call. ``as_task``: the server runs the tool only as a task.
 
         Raises:
             CallError: there is no result.
@@ -281,14 +281,14 @@ class UpstreamSession:
             raise upstream_failures.timed_out(self._source, sent=True) from None
         except MCPError as error:
             raise self._failure(error, exchange) from error
-        except (ValueError, RecursionError) as error:  # the SDK's: invalid, or nested too deeply to be validated
+        except (ValueError, RecursionError) as error:  # from the SDK: invalid, or nested too deeply to validate
             raise self._invalid_answer() from error
         return result
 
     def _read(self, result: Mapping[str, Any]) -> UpstreamResult:
         content = result.get("content", [])
         is_list = isinstance(content, list) and all(isinstance(block, dict) for block in content)
-        if not is_list or (not content and "task" in result):  # a task that was not asked for
+        if not is_list or (not content and "task" in result):  # a task that was not requested
             raise self._invalid_answer()
         is_failed = result.get("isError", False) is not False
         return UpstreamResult(content, result.get("structuredContent"), is_failed, _meta_of(result))
@@ -330,7 +330,7 @@ def _meta_of(result: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def passed_on() -> Any:
-    """The ``_meta`` of a request for the running call: what its client sent for the server, and the span."""
+    """The ``_meta`` of a request for the running call: the client's keys for the server, and the span."""
     meta, traceparent = current_request_meta.get(), current_traceparent.get() or callers_traceparent.get()
     if traceparent is None:
         return None if meta is None else dict(meta)

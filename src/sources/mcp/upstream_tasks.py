@@ -1,4 +1,4 @@
-"""Calls of tools that their server runs only as tasks (revision 2025-11-25): created, awaited and cancelled here.
+"""Calls of tools that their server runs only as tasks (revision 2025-11-25): creates, awaits and cancels the tasks.
 
 Importing this module takes a second, because of the SDK.
 """
@@ -27,13 +27,13 @@ from . import upstream_failures
 from .upstream_exchange import UpstreamExchange
 
 _KEPT_LONGER_S: Final = 60.0
-"""How long the server is asked to keep a task beyond the deadline of its call."""
+"""How long the server should keep a task after the deadline of its call."""
 _POLL_S: Final = 1.0
 """The interval between polls of a task, if the server suggests none."""
 _MIN_POLL_S: Final = 0.05
 _MAX_POLL_S: Final = 5.0
 _CANCEL_S: Final = 0.9
-"""How long the answer to a cancellation is awaited; the call's caller waits no longer than a second."""
+"""The timeout of the answer to a cancellation. The call's caller waits at most a second."""
 _MAX_ID_CHARS: Final = 1000
 
 _ENDED: Final = frozenset({"completed", "failed", "cancelled"})
@@ -43,7 +43,7 @@ TaskKind = Literal["cancellable", "uncancellable"]
 
 
 def task_kind(capabilities: ServerCapabilities) -> TaskKind | None:
-    """The kind of tasks that a server makes of tool calls; None if it makes none."""
+    """The kind of tasks that a server creates for tool calls; None if it creates none."""
     tasks = capabilities.tasks
     tools = None if tasks is None or tasks.requests is None else tasks.requests.tools
     if tasks is None or tools is None or tools.call is None:
@@ -77,8 +77,8 @@ class UpstreamTask:
         return f"<UpstreamTask of {self._source}>"
 
     async def run(self, call: CallToolRequest, seconds: float) -> dict[str, Any]:
-        """Creates the task, waits until it has ended, and returns the result of the tool, of any form. A call that is
-        cancelled or reaches its deadline (``seconds`` from now) cancels its task.
+        """Creates the task, waits until it has ended, and returns the result of the tool, in any form. If the call is
+        cancelled or reaches its deadline (``seconds`` from now), the task is cancelled.
 
         Raises:
             CallError: there is no result.
@@ -92,7 +92,7 @@ class UpstreamTask:
         try:
             return await self._result(task_id, status, pause_s)
         except CallError as error:
-            if error.executed == "no":  # the error is about the request that failed; the call itself was accepted
+            if error.executed == "no":  # the error concerns the failed request; the call itself was accepted
                 error.executed, error.retryable = "maybe", False
             raise
         finally:
@@ -103,7 +103,7 @@ class UpstreamTask:
         shown, count = "", 0
         while status not in _ENDED:
             if status == "input_required":
-                break  # its questions come with the request for the result, which waits for the end
+                break  # the task's questions come with the request for the result, which waits for the end
             await self._pause(pause_s)
             request = GetTaskRequest(params=GetTaskRequestParams(task_id=task_id))
             task = await self._send(request, self._exchange)
@@ -126,7 +126,7 @@ class UpstreamTask:
         """The id, the status and the suggested pause of a task.
 
         Raises:
-            ProviderError: it is not valid MCP.
+            ProviderError: the task is not valid MCP.
         """
         fields = task if isinstance(task, Mapping) else {}
         task_id, status, pause_ms = fields.get("taskId"), fields.get("status"), fields.get("pollInterval")
@@ -154,7 +154,7 @@ class UpstreamTask:
 
 
 def _pause_s(pause_ms: object) -> float:
-    """The suggested pause, within bounds. A timer for NaN would put all timers of the event loop out of order."""
+    """The suggested pause, within bounds. A timer with NaN would break the order of all timers of the event loop."""
     if not isinstance(pause_ms, int | float) or (isinstance(pause_ms, float) and math.isnan(pause_ms)):
         return _POLL_S
     return min(max(pause_ms, _MIN_POLL_S * 1000), _MAX_POLL_S * 1000) / 1000

@@ -1,7 +1,8 @@
 """Finds the authorization server of an MCP server (RFC 9728, RFC 8414, OpenID Connect Discovery).
 
 Importing this module takes a second, because of the MCP SDK, whose functions build the addresses and read the
-documents. The SDK's own flow is not used: it waits for the person within a request, and checks no address.
+documents. The SDK's own flow is not used, because it waits for the person within a request and does not check
+addresses.
 """
 
 import re
@@ -28,7 +29,7 @@ _SCOPE: Final = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]{1,200}")
 
 @dataclass(frozen=True, slots=True)
 class AuthorizationServer:
-    """What a sign-in needs to know about an authorization server."""
+    """The properties of an authorization server that a sign-in needs."""
 
     issuer: str
     authorization_endpoint: str
@@ -37,30 +38,30 @@ class AuthorizationServer:
     resource: str | None
     """The resource indicator (RFC 8707); None if the source's server names none."""
     scopes: tuple[str, ...]
-    """The scopes that the source's server lists, which count if none of its answers demands others."""
+    """The scopes that the source's server lists. They apply unless one of its answers demands others."""
     offline_access: bool
     """Whether a refresh token needs a separate scope."""
     client_documents: bool
-    """Whether it accepts client id metadata documents."""
+    """Whether the server accepts client id metadata documents."""
     auth_methods: tuple[str, ...]
     sends_iss: bool
-    """Whether each of its responses names the issuer (RFC 9207)."""
+    """Whether each response of the server names the issuer (RFC 9207)."""
 
 
 async def discover(http: OAuthHttp, server_url: str, document_url: str | None, auth: OAuthAuth) -> AuthorizationServer:
-    """The authorization server of the MCP server at ``server_url``.
+    """Finds the authorization server of the MCP server at ``server_url``.
 
     ``document_url`` is the ``resource_metadata`` of its 401 response.
 
     Raises:
-        OAuthFailedError: there is none that can be used.
+        OAuthFailedError: there is no usable authorization server.
     """
     document = await _resource_document(http, server_url, document_url)
     if auth.issuer is not None:
         issuer = auth.issuer
     elif document is not None:
         issuer = str(document.authorization_servers[0])
-    else:  # the revision of 2025-03-26: the server is its own authorization server
+    else:  # revision 2025-03-26: the server is its own authorization server
         issuer = _origin(server_url)
     metadata = await _metadata(http, issuer, server_url)
     if metadata is None:
@@ -90,7 +91,7 @@ async def discover(http: OAuthHttp, server_url: str, document_url: str | None, a
 
 
 def known_scopes(scopes: "list[str] | tuple[str, ...]") -> tuple[str, ...]:
-    """The scopes that may be asked for: well-formed, each once, at most ``MAX_SCOPES``."""
+    """The well-formed scopes without duplicates, at most ``MAX_SCOPES``."""
     return tuple(dict.fromkeys(scope for scope in scopes if _SCOPE.fullmatch(scope)))[:MAX_SCOPES]
 
 

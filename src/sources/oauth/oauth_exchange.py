@@ -1,4 +1,4 @@
-"""The requests of a sign-in: registering the daemon as a client, the link for the browser, and tokens."""
+"""The requests of a sign-in: registers the daemon as a client, makes the link for the browser, and requests tokens."""
 
 import base64
 import hashlib
@@ -27,7 +27,7 @@ if TYPE_CHECKING:  # imports the SDK, which takes a second
 _VERIFIER_BYTES: Final = 48
 _KNOWN_METHODS: Final = ("none", "client_secret_basic", "client_secret_post")
 MAX_LIFETIME_S: Final = 366 * 24 * 3600.0
-"""Longer lifetimes of tokens are cut to this."""
+"""The maximum lifetime of a token; longer lifetimes are reduced to it."""
 
 
 class RefusedGrantError(OAuthFailedError):
@@ -65,7 +65,7 @@ def authorization_url(
     if scopes:
         query["scope"] = " ".join(scopes)
         if "offline_access" in scopes:
-            query["prompt"] = "consent"  # OpenID Connect, 11: otherwise it is ignored
+            query["prompt"] = "consent"  # without it, offline_access is ignored (OpenID Connect, 11)
     if server.resource is not None:
         query["resource"] = server.resource
     parts = urlsplit(server.authorization_endpoint)
@@ -129,18 +129,18 @@ class _Registration(msgspec.Struct):
 
 
 def _method(server: "AuthorizationServer") -> str:
-    """How to send the client's secret."""
+    """The method of sending the client's secret."""
     return next((method for method in _KNOWN_METHODS[1:] if method in server.auth_methods), "client_secret_post")
 
 
 async def ask_for_token(
     http: OAuthHttp, endpoint: str, client: OAuthClient, secret: str | None, form: Mapping[str, str | None]
 ) -> TokenAnswer:
-    """Requests a token; ``secret`` is that of the client.
+    """Requests a token; ``secret`` is the client's.
 
     Raises:
-        RefusedGrantError: it refuses.
-        OAuthFailedError: it does not answer, or its answer has no token.
+        RefusedGrantError: the server refuses.
+        OAuthFailedError: the server does not answer, or its answer has no token.
     """
     sent = {name: value for name, value in form.items() if value is not None} | {"client_id": client.id}
     headers = {}

@@ -14,13 +14,13 @@ from .oauth_settings import is_confidential_url
 from .sign_in_values import OAuthFailedError
 
 OAUTH_TIMEOUT_S: Final = 15.0
-"""The limit for one request to an authorization server."""
+"""The timeout of one request to an authorization server."""
 MAX_OAUTH_BYTES: Final = 1024**2
-"""The limit for one answer. The metadata of real servers has a few kilobytes."""
+"""The maximum size of one answer. The metadata of real servers has a few kilobytes."""
 
 
 class OAuthHttp:
-    """Asks the servers of one source."""
+    """Sends requests to the authorization servers of one source."""
 
     def __init__(self, allow_private: bool | tuple[str, ...]) -> None:
         self._allow_private = allow_private
@@ -29,7 +29,7 @@ class OAuthHttp:
         """The answer to a request for metadata.
 
         Raises:
-            OAuthFailedError: there is none.
+            OAuthFailedError: there is no answer.
         """
         return await self._send("GET", url)
 
@@ -44,7 +44,7 @@ class OAuthHttp:
         """The answer to a form, or to ``content`` as JSON.
 
         Raises:
-            OAuthFailedError: there is none.
+            OAuthFailedError: there is no answer.
         """
         return await self._send("POST", url, form=form, content=content, headers=headers)
 

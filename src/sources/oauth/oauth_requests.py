@@ -1,4 +1,4 @@
-"""The sign-ins that requests to a source's server use, and what happens if the server refuses a request."""
+"""Authorizes requests to a source's server by sign-ins, and handles requests that the server refuses."""
 
 from typing import Final
 
@@ -13,9 +13,9 @@ NO_SECRETS: Final[frozenset[str]] = frozenset()
 
 
 class OAuthRequests:
-    """The requests of one principal to one server, which may be sent at the same time.
+    """The requests of one principal to one server, which may be concurrent.
 
-    Each gets the token of ``sign_in``; if the server refuses it, ``refused`` says whether to send it again.
+    Each gets the token of ``sign_in``. If the server refuses a request, ``refused`` says whether to send it again.
     """
 
     def __init__(self, sign_ins: SourceSignIns, desk: SignInDesk, principal: str) -> None:
@@ -44,12 +44,12 @@ class OAuthRequests:
         return current
 
     async def refused(self, status: int, header: str, used: SignIn | None) -> bool:
-        """After 401 or 403 with this ``WWW-Authenticate``: whether to send the request again, with a new ``sign_in``.
-        ``used`` is the one that the refused request had.
+        """Returns, after 401 or 403 with this ``WWW-Authenticate``, whether to send the request again with a new
+        ``sign_in``. ``used`` is the sign-in of the refused request.
 
         Raises:
-            SignInNeededError: a user must sign in again.
-            TokenUnavailableError: the operator must, or the token cannot be renewed now.
+            SignInNeededError: a user must sign in again. TokenUnavailableError: the operator must sign in again, or the
+            token cannot be renewed now.
         """
         challenge, sign_ins = read_challenge(header), self._sign_ins
         if status == 403:
@@ -85,7 +85,7 @@ class OAuthRequests:
 
 
 class SourceOAuth:
-    """The sign-ins that the settings of an MCP source ask for, if any."""
+    """The sign-ins that the settings of an MCP source require, if any."""
 
     def __init__(self, source: str, settings: McpSettings, desk: SignInDesk) -> None:
         self._desk = desk

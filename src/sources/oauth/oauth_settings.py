@@ -13,15 +13,15 @@ from ..source_auth import ApiKeyAuth, Auth, BasicAuth, BearerAuth, SecretTable, 
 from ..source_setting_types import HttpUrl
 
 MAX_SCOPES: Final = 100
-"""The most scopes of one sign-in, configured or demanded by the server."""
+"""The maximum number of scopes of one sign-in, configured or demanded by the server."""
 
 _Scope = Annotated[str, StringConstraints(pattern=r"^[\x21\x23-\x5b\x5d-\x7e]{1,200}$")]
-"""RFC 6749, 3.3."""
+"""A scope, as RFC 6749, 3.3 defines it."""
 _Text = Annotated[str, StringConstraints(pattern=r"^[\x20-\x7e]{1,2000}$")]
 
 
 def is_confidential_url(url: str) -> bool:
-    """Whether no one else can read what is sent there: it goes over ``https://`` or stays on this machine."""
+    """Whether data sent to the URL is confidential: it goes over ``https://`` or stays on this machine."""
     parts = urlsplit(url)
     return parts.scheme == "https" or (parts.scheme == "http" and is_loopback(parts.hostname or ""))
 
@@ -41,43 +41,43 @@ def _document(url: str) -> str:
 
 
 class OAuthAuth(BaseModel):
-    """Tokens of an authorization server: the one that the source's server names, or ``issuer``."""
+    """Tokens of an authorization server: ``issuer``, or the server that the source's server names."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
     type: Literal["oauth"]
     grant: Literal["authorization_code", "client_credentials"] = "authorization_code"
-    """Whether a person signs in, or the client itself has access."""
+    """Whether a person signs in, or the client has access without a person."""
     per: Literal["daemon", "user"] = "daemon"
-    """Who signs in: the operator for all callers, or each caller."""
+    """The party that signs in: the operator for all callers, or each caller."""
     issuer: Annotated[HttpUrl, AfterValidator(_confidential)] | None = None
-    """The authorization server; None: the first that the source's server names."""
+    """The authorization server; None: the first one that the source's server names."""
     client_id: _Text | None = None
-    """None: ``client_metadata_url``, or a client that the daemon registers."""
+    """The client's id; None: ``client_metadata_url``, or a client that the daemon registers."""
     client_secret: SecretTable | None = None
     client_metadata_url: Annotated[HttpUrl, AfterValidator(_document)] | None = None
-    """A client id metadata document, which is the client's id at servers that support it."""
+    """The URL of a client id metadata document, which is the client's id at servers that support it."""
     scopes: Annotated[tuple[_Scope, ...], Field(max_length=MAX_SCOPES)] = ()
-    """What to ask for; if empty, what the source's server demands."""
+    """The scopes to request; if empty, those that the source's server demands."""
 
     @property
     def of_caller(self) -> bool:
-        """Whether calls are made in the name of each caller."""
+        """Whether each call is made in the name of its caller."""
         return self.per == "user"
 
     @property
     def credential(self) -> CredentialField | None:
-        """None: a sign-in is not a credential that the caller gives."""
+        """None, because a sign-in is not a credential that the caller gives."""
         return None
 
     @property
     def credentials(self) -> tuple[CredentialField, ...]:
-        """As above."""
+        """Empty, for the same reason."""
         return ()
 
     @property
     def secret_locations(self) -> tuple[SecretLocation, ...]:
-        """The locations of its secrets."""
+        """The locations of the secrets."""
         return () if self.client_secret is None else (self.client_secret.secret,)
 
     @model_validator(mode="after")
@@ -88,7 +88,7 @@ class OAuthAuth(BaseModel):
             if self.client_id is None or self.client_secret is None:
                 raise PydanticCustomError("oauth", "client_credentials requires client_id, client_secret and issuer")
         if self.client_secret is not None and (self.client_id is None or self.issuer is None):
-            # Otherwise the source's server could name its own one, and would get the secret.
+            # Otherwise the source's server could name its own authorization server, which would get the secret.
             raise PydanticCustomError("oauth", "client_secret requires client_id, and issuer: the server that gets it")
         if self.client_id is not None and self.client_metadata_url is not None:
             raise PydanticCustomError("oauth", "must have client_id or client_metadata_url, not both")

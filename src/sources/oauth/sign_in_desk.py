@@ -26,9 +26,9 @@ if TYPE_CHECKING:  # imports the SDK, which takes a second
     from .oauth_discovery import AuthorizationServer
 
 SIGN_IN_S: Final = 600.0
-"""How long a link is valid, and how long a person may take to sign in."""
+"""The time for which a link is valid, and the time in which a person must sign in."""
 MAX_PENDING: Final = 1000
-"""The most links, and the most sign-ins that wait for their redirect; beyond it, the oldest one is dropped."""
+"""The maximum number of links, and of sign-ins that wait for their redirect. Beyond it, the oldest is dropped."""
 SIGN_IN_PATH: Final = "/oauth/sign-in/"
 CALLBACK_PATH: Final = "/oauth/callback"
 _MAX_CODE_CHARS: Final = 8192
@@ -62,7 +62,7 @@ class SignInDesk:
     """Starts and ends the sign-ins of people."""
 
     def __init__(self, store: SignInStore | None = None, origin: Callable[[], str] = lambda: "") -> None:
-        """``origin`` is that of the daemon's HTTP port, as browsers of users reach it."""
+        """``origin`` returns the origin of the daemon's HTTP port as users' browsers reach it."""
         self.store: SignInStore = MemorySignIns() if store is None else store
         self._origin = origin
         self._sources: dict[str, SourceSignIns] = {}
@@ -74,16 +74,16 @@ class SignInDesk:
         return f"<SignInDesk of {', '.join(self._sources) or 'nothing'}>"
 
     def add(self, sign_ins: SourceSignIns) -> None:
-        """Adds the sign-ins of a source, in place of those with its earlier settings."""
+        """Adds the sign-ins of a source; they replace those of its earlier settings."""
         self._sources[sign_ins.source] = sign_ins
 
     def remove(self, sign_ins: SourceSignIns) -> None:
-        """Removes them, unless newer ones of the source have replaced them."""
+        """Removes the sign-ins of a source, unless newer ones have replaced them."""
         if self._sources.get(sign_ins.source) is sign_ins:
             del self._sources[sign_ins.source]
 
     def needed(self, sign_ins: SourceSignIns, principal: str, why: str) -> SignInNeededError:
-        """Returns the error of a call whose principal has to sign in, with a link: the earlier one if it is unused."""
+        """Returns the error of a call whose principal has to sign in. An unused earlier link is repeated."""
         now, tickets = time.monotonic(), self._tickets
         for key in [key for key, ticket in tickets.items() if ticket.ends_at <= now]:
             del tickets[key]
@@ -97,16 +97,15 @@ class SignInDesk:
         return SignInNeededError(sign_ins.source, why, f"{self._origin()}{SIGN_IN_PATH}{key}")
 
     def needs_person(self, source: str) -> bool:
-        """Whether a source has OAuth with a grant that needs a person."""
+        """Whether a source uses OAuth with a grant that needs a person."""
         signs = self._sources.get(source)
         return signs is not None and signs.auth.grant != "client_credentials"
 
     def daemon_link(self, source: str) -> str:
-        """The link of a page that begins the daemon's own sign-in at a source.
+        """The link to a page that begins the daemon's own sign-in at a source.
 
         Raises:
-            NotFoundError: no such source has OAuth.
-            InvalidArgumentsError: the source needs no sign-in.
+            NotFoundError: no such source has OAuth. InvalidArgumentsError: the source needs no sign-in.
         """
         signs = self._named(source)
         if not self.needs_person(source):
@@ -121,8 +120,8 @@ class SignInDesk:
         return None if ticket is None or ticket.ends_at <= time.monotonic() else ticket
 
     async def use_ticket(self, key: str, browser: str) -> str:
-        """Uses up a link to start its sign-in, and returns the URL for the browser. ``browser`` is a secret that only
-        this browser has.
+        """Starts the sign-in of a link, which is then used up; returns the URL for the browser. ``browser`` is a secret
+        that only this browser has.
 
         Raises:
             NotFoundError: the link is used or too old.
@@ -153,10 +152,11 @@ class SignInDesk:
         return await self._begin(sign_ins, DAEMON, redirect_uri, None)
 
     async def finish(self, answer: dict[str, str], browser: str | None) -> tuple[SourceSignIns, str]:
-        """Ends a sign-in with the query of its redirect; returns its source's sign-ins and its principal.
+        """Ends a sign-in with the query of its redirect; returns the source's sign-ins and the principal.
 
         Raises:
-            InvalidArgumentsError: the answer belongs to no pending sign-in, or is not the authorization server's.
+            InvalidArgumentsError: the answer belongs to no pending sign-in, or does not come from the authorization
+            server.
             ServiceUnavailableError: the authorization server issued no token.
         """
         pending = self._pending.pop(answer.get("state", ""), None)
@@ -169,7 +169,7 @@ class SignInDesk:
         server, sign_ins = pending.server, pending.sign_ins
         issuer = answer.get("iss")
         if issuer != server.issuer and (issuer is not None or server.sends_iss):
-            raise InvalidArgumentsError("This answer does not come from the authorization server that was asked (iss).")
+            raise InvalidArgumentsError("This answer does not come from the sign-in's authorization server (iss).")
         if "error" in answer:
             code = error_code(answer["error"]) or "it does not say why"
             raise InvalidArgumentsError(f"The authorization server refuses the sign-in ({code}).")
@@ -244,5 +244,5 @@ def _put(kept: dict[Any, Any], key: Any, value: Any) -> None:
 
 
 def _failed(source: str, error: Exception) -> CallError:
-    _log.warning("a sign-in failed", source=source, reason=str(error))
+    _log.warning("sign-in failed", source=source, reason=str(error))
     return ServiceUnavailableError(f"Signing in to {source} failed: {error}.", executed="no")

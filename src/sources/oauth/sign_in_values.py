@@ -1,4 +1,4 @@
-"""What is stored about a sign-in, and which parts of it a person may read. Pure."""
+"""The stored data of a sign-in, and the parts that a person may read. Pure."""
 
 from typing import Final
 
@@ -8,9 +8,9 @@ from ...protocol.error_codes import PermissionDeniedError
 from ...tools import HEADER_VALUE, SecretUnavailableError
 
 DAEMON: Final = ":daemon"
-"""In place of a principal: the sign-in of the daemon itself. No principal has a name that begins with a colon."""
+"""The name of the daemon itself in place of a principal. No principal's name begins with a colon."""
 MAX_TOKEN_CHARS: Final = 16 * 1024
-"""The longest token; longer ones do not fit into the headers that servers accept."""
+"""The maximum length of a token. Longer tokens do not fit into the headers that servers accept."""
 _ERRORS: Final = frozenset(
     {
         *("access_denied", "invalid_client", "invalid_grant", "invalid_request", "invalid_scope", "invalid_target"),
@@ -19,7 +19,7 @@ _ERRORS: Final = frozenset(
         *("login_required", "consent_required", "unapproved_software_statement", "invalid_software_statement"),
     }
 )
-"""The error codes of OAuth that messages may repeat; any other text could be a token."""
+"""OAuth's error codes, which messages may repeat. Any other text could be a token."""
 
 
 class TokenUnavailableError(SecretUnavailableError):
@@ -27,7 +27,7 @@ class TokenUnavailableError(SecretUnavailableError):
 
 
 class OAuthFailedError(Exception):
-    """A server of OAuth cannot be used; the message says why, and names no token, code or secret."""
+    """An OAuth server cannot be used; the message says why, and contains no token, code or secret."""
 
 
 class SignInNeededError(PermissionDeniedError):
@@ -47,16 +47,16 @@ class OAuthClient(msgspec.Struct, frozen=True):
     method: str
     """``token_endpoint_auth_method``."""
     secret: str | None = None
-    """Also None if the secret is in the settings."""
+    """None if there is no secret, or it is in the settings."""
     expires_at: float | None = None
-    """When the secret expires."""
+    """The Unix time at which the secret expires."""
 
     def __repr__(self) -> str:
         return f"<OAuthClient {self.method}>"
 
 
 class SignIn(msgspec.Struct, frozen=True):
-    """A sign-in to the authorization server of a source: what is needed to send and renew its token."""
+    """A sign-in to the authorization server of a source: the data to send and renew its token."""
 
     url: str
     """The URL of the source's server. The token is sent to no other server."""
@@ -77,12 +77,12 @@ class SignIn(msgspec.Struct, frozen=True):
 
     @property
     def secrets(self) -> list[str]:
-        """The texts that no one may read."""
+        """The texts that must stay secret."""
         return [text for text in (self.access_token, self.refresh_token, self.client.secret) if text]
 
 
 class TokenAnswer(msgspec.Struct, frozen=True):
-    """What a token endpoint grants."""
+    """The answer of a token endpoint."""
 
     access_token: str
     token_type: str
@@ -95,17 +95,17 @@ class TokenAnswer(msgspec.Struct, frozen=True):
 
 
 def read_token_answer(body: bytes) -> TokenAnswer:
-    """The tokens of an answer.
+    """Reads the tokens of an answer.
 
     Raises:
-        OAuthFailedError: there is no usable token in it.
+        OAuthFailedError: the answer has no usable token.
     """
     try:
         answer = msgspec.json.decode(body, type=TokenAnswer, strict=False)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise OAuthFailedError("its answer has no token") from None
     if answer.token_type.lower() != "bearer":
-        raise OAuthFailedError("its token is not a bearer token, the only kind that MCP has")
+        raise OAuthFailedError("its token is not a bearer token, the only kind that MCP allows")
     for token in (answer.access_token, answer.refresh_token):
         if token is not None and (len(token) > MAX_TOKEN_CHARS or not HEADER_VALUE.fullmatch(token)):
             raise OAuthFailedError(f"its token is longer than {MAX_TOKEN_CHARS} characters, or has unusual ones")

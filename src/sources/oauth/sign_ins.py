@@ -1,4 +1,4 @@
-"""The tokens of one source: finds them, renews them before they expire, and says what is wrong with them."""
+"""The tokens of one source: finds them, renews them before they expire, and reports their problems."""
 
 import asyncio
 import re
@@ -24,9 +24,9 @@ if TYPE_CHECKING:  # imports the SDK, which takes a second
 RENEW_S: Final = 60.0
 """A token is renewed this long before it expires, or in the last fifth of a shorter lifetime."""
 RETRY_S: Final = 5.0
-"""For how long requests after a failed renewal fail at once, so that they do not queue for an unresponsive server."""
+"""After a failed renewal, requests fail at once for this time, so that they do not wait for an unresponsive server."""
 MAX_ENDED: Final = 1000
-"""The principals whose ended sign-ins and demanded scopes are remembered."""
+"""The maximum number of principals whose ended sign-ins and demanded scopes are remembered."""
 
 _CHALLENGE: Final = re.compile(r'(?:^|[\s,])([a-z_]+)\s*=\s*(?:"([^"]{0,4000})"|([^\s,"]{1,4000}))', re.IGNORECASE)
 
@@ -34,7 +34,7 @@ _log = structlog.get_logger(__name__)
 
 
 class SignInStore(Protocol):
-    """Keeps sign-ins, encrypted. Each method raises ``CallError`` if it cannot."""
+    """Stores sign-ins, encrypted. Each method raises ``CallError`` if it fails."""
 
     async def read(self, principal: str, source: str) -> str | None: ...
 
@@ -60,7 +60,7 @@ class MemorySignIns:
 
 
 class Challenge(NamedTuple):
-    """What a server says when it refuses a request (RFC 6750, RFC 9728)."""
+    """The content of ``WWW-Authenticate`` when a server refuses a request (RFC 6750, RFC 9728)."""
 
     error: str | None = None
     scopes: tuple[str, ...] = ()
@@ -83,7 +83,7 @@ class SourceSignIns:
         self.auth = auth
         self.http = http
         self.challenge = Challenge()
-        """The latest one of the server, for the next sign-in."""
+        """The latest one that the server sent, for the next sign-in."""
         self._store = store
         self._renewals: dict[str, asyncio.Task[SignIn | None]] = {}
         self._failures: dict[str, tuple[float, str]] = {}
@@ -99,7 +99,7 @@ class SourceSignIns:
         """The sign-in whose token has not expired; None if there is none.
 
         Raises:
-            TokenUnavailableError: there is one, but its token has expired and cannot be renewed now.
+            TokenUnavailableError: the token has expired and cannot be renewed now.
         """
         sign_in = await self._find(principal)
         if sign_in is not None and not _is_ending(sign_in, time.time()):
@@ -114,17 +114,17 @@ class SourceSignIns:
             return await self.renewed(principal, sign_in)
         except TokenUnavailableError:
             if sign_in is not None and not _has_ended(sign_in, time.time()):
-                return sign_in  # it can still be used; the next request tries to renew it
+                return sign_in  # still usable; the next request tries to renew it
             raise
 
     async def renewed(self, principal: str, used: SignIn | None) -> SignIn | None:
         """The sign-in with another token than ``used``; None if the person must sign in again.
 
-        At most one renewal runs per principal, and it ends even if its caller is cancelled: a refresh token that was
-        used once may be worthless.
+        At most one renewal runs per principal. It completes even if its caller is cancelled, because a refresh token
+        may be valid only once.
 
         Raises:
-            TokenUnavailableError: it cannot be renewed now.
+            TokenUnavailableError: the token cannot be renewed now.
         """
         running = self._renewals.get(principal)
         if running is None:
@@ -164,7 +164,7 @@ class SourceSignIns:
         _bound(self._demanded)
 
     async def scopes(self, principal: str, offered: Sequence[str], *, offline_access: bool) -> tuple[str, ...]:
-        """The scopes to ask for. They include those granted so far, so that one demand does not undo another."""
+        """The scopes to request. They include the scopes granted so far, so that one demand does not undo another."""
         wanted = self.auth.scopes or self.challenge.scopes or tuple(offered)
         demanded = self._demanded.get(principal, ())
         if demanded:
@@ -227,7 +227,7 @@ class SourceSignIns:
             why = f"its sign-in cannot be renewed: {getattr(error, 'message', error)}"
             self._failures[principal] = (time.monotonic(), why)
             _bound(self._failures)
-            _log.warning("a sign-in cannot be renewed", source=self.source, reason=why)
+            _log.warning("sign-in cannot be renewed", source=self.source, reason=why)
             raise TokenUnavailableError(why) from None
 
     async def _refresh(self, principal: str, used: SignIn) -> SignIn | None:
@@ -242,7 +242,7 @@ class SourceSignIns:
                 return newer
             self.end(principal, f"it has ended ({error.code})")
             await self._store.remove(principal, self.source)
-            _log.warning("a sign-in has ended", source=self.source, reason=error.code)
+            _log.warning("sign-in has ended", source=self.source, reason=error.code)
             return None
         if (newer := await self._newer(principal, used)) is not None:
             return newer
@@ -251,7 +251,7 @@ class SourceSignIns:
         return renewed
 
     async def _newer(self, principal: str, used: SignIn) -> SignIn | None:
-        """The sign-in that a person has made during a renewal of ``used``, whose outcome then does not count."""
+        """The sign-in that a person has made during a renewal of ``used``. It replaces the outcome of the renewal."""
         latest = await self._find(principal)
         return None if latest is None or latest.access_token == used.access_token else latest
 
@@ -272,10 +272,10 @@ class SourceSignIns:
         return sign_in
 
     async def server(self) -> "AuthorizationServer":
-        """The authorization server, as the source's server and its own metadata describe it now.
+        """The authorization server, according to the current metadata of the source's server and of itself.
 
         Raises:
-            OAuthFailedError: there is none that can be used.
+            OAuthFailedError: there is no usable authorization server.
         """
         discover = await asyncio.to_thread(_discovery)
         return await discover(self.http, self.url, self.challenge.document_url, self.auth)
@@ -284,7 +284,7 @@ class SourceSignIns:
         """The secret of the client: the current one of the settings, or the registered one.
 
         Raises:
-            SecretUnavailableError: it cannot be read.
+            SecretUnavailableError: the secret cannot be read.
         """
         configured = self.auth.client_secret
         if configured is not None:
@@ -325,7 +325,7 @@ def new_sign_in(
 
 
 def renewed_sign_in(used: SignIn, answer: TokenAnswer) -> SignIn:
-    """The sign-in after a renewal: what the answer omits remains (RFC 6749, 6)."""
+    """The sign-in after a renewal. Values that the answer omits stay (RFC 6749, 6)."""
     lifetime = lifetime_s(answer)
     return msgspec.structs.replace(
         used,

@@ -40,7 +40,7 @@ from .request_origin import origin
 
 MAX_REDIRECTS: Final = 5
 MAX_ERROR_BYTES: Final = 64 * 1024
-"""How much of an error response is read."""
+"""The maximum number of bytes that are read of an error response."""
 LARGE_BYTES: Final = 32 * 1024
 """Larger responses are decoded in a thread."""
 _MARGIN_S: Final = 0.1
@@ -59,7 +59,7 @@ class _Attempt:
     content: EncodedBody | None
     credentials: AuthValues
     sent: bool = False
-    """The request may have reached the API."""
+    """Whether the request may have reached the API."""
 
     def mark_sent(self) -> None:
         self.sent = True
@@ -110,7 +110,7 @@ class ApiCaller:
             number += 1
 
     def _url(self, operation: ApiOperation, arguments: Mapping[str, Any], context: ToolContext) -> str:
-        """Returns the URL of the request: the one of the next page, if the caller asks for it."""
+        """Returns the URL of the request, or of the next page if the caller asks for it."""
         if operation.next_page is None or operation.next_page not in arguments:
             return encode_url(operation, arguments)
         name = arguments[operation.next_page]
@@ -129,8 +129,8 @@ class ApiCaller:
             ) from None
 
     async def _attempt_with_permit(self, attempt: _Attempt, context: ToolContext) -> ToolOutput | str:
-        """Makes one attempt when a permit is free. While waiting it returns its call's permit, so that calls to a slow
-        API do not delay other calls.
+        """Makes one attempt when a permit is free. While it waits, it gives back its call's permit, so that calls to a
+        slow API do not delay other calls.
         """
         async with AsyncExitStack() as stack:
             principal = context.principal.name
@@ -181,14 +181,14 @@ class ApiCaller:
         Raises:
             ProviderError: the redirect is not followed.
         """
-        if status == 303 and attempt.method != "GET":  # the write is done, and the answer is at the target
+        if status == 303 and attempt.method != "GET":  # the write is done, and its answer is at the target
             attempt.method, attempt.content = "GET", None
         elif attempt.method != "GET":
             executed: Executed = "no" if status in {307, 308} else "maybe"
             raise api_failures.redirected(self._source, status, "writes are not redirected", executed=executed)
         if not target.startswith("https://" if attempt.url.startswith("https://") else ("http://", "https://")):
             raise api_failures.redirected(self._source, status, "its location is not an https URL", executed="maybe")
-        if origin(target) != origin(attempt.url):  # arguments in headers are for the API only
+        if origin(target) != origin(attempt.url):  # arguments in headers are only for the API
             safe = {"Accept", "Accept-Encoding", "User-Agent"}
             attempt.headers = {name: value for name, value in attempt.headers.items() if name in safe}
         attempt.url = target
@@ -207,8 +207,9 @@ class ApiCaller:
             return response.status_code, response.headers, await self._read(response)
 
     async def _read(self, response: httpx.Response) -> bytes:
-        """Returns the body. If an error response is too large, it is truncated; any other response that is too large is
-        an error."""
+        """Returns the body. An error response that is too large is truncated; any other response that is too large is
+        an error.
+        """
         failed = not response.is_success
         limit = MAX_ERROR_BYTES if failed else self._settings.max_answer_bytes
         body, complete = await read_body(response, limit)
@@ -240,7 +241,7 @@ class ApiCaller:
         shown: dict[str, str],
         attempt: _Attempt,
     ) -> ToolOutput | str:
-        """Returns the answer. If there is a next page, the text says so too, since few clients show metadata."""
+        """Returns the answer. If there is a next page, the text also says so, because few clients show metadata."""
         operation, name = attempt.operation, None
         if operation.next_page is not None:
             data = answer.data if isinstance(answer, ToolOutput) else None

@@ -10,11 +10,13 @@ from ...protocol.json_pieces import TooManyValuesError, decode_in_pieces
 from ...tools import YamlError, read_yaml
 
 MAX_DOCUMENT_BYTES: Final = 32 * 1024 * 1024
-"""GitHub's document, one of the largest, has 12 MiB."""
+"""The maximum size of a document. GitHub's, one of the largest, has 12 MiB."""
 MAX_DOCUMENT_VALUES: Final = 5_000_000
-"""At 0.4 µs each (decision 54), decoding takes 2 s, in a thread."""
+"""The maximum number of values. At 0.4 µs each (decision 54), decoding takes 2 s in a thread."""
 MAX_TOTAL_BYTES: Final = 64 * 1024 * 1024
-"""The size of a document with its references; parsed they take about ten times as much memory (decision 49)."""
+"""The maximum size of a document with its references. When parsed, they take about ten times as much memory (decision
+49).
+"""
 MAX_DEPTH: Final = 200
 MAX_ALIASED: Final = 1_000_000
 """The maximum number of values that all YAML aliases of one document may expand to."""
@@ -30,7 +32,7 @@ def read_document(content: bytes, name: str) -> dict[str, Any]:
     """Parses a document; all keys are strings.
 
     Raises:
-        ApiDocumentError: it is too large, nested too deeply, neither JSON nor YAML, or not an object.
+        ApiDocumentError: the document is too large, nested too deeply, neither JSON nor YAML, or not an object.
     """
     if len(content) > MAX_DOCUMENT_BYTES:
         raise ApiDocumentError(f"{name} has more than {MAX_DOCUMENT_BYTES // 1024**2} MiB")
@@ -91,9 +93,9 @@ def absolute(reference: str, base: str) -> tuple[str, str]:
 
 
 def may_follow(uri: str, root: str) -> bool:
-    """Whether the document at ``root`` may refer to the one at ``uri``, to protect other files and servers.
+    """Whether the document at ``root`` may refer to the document at ``uri``. This protects other files and servers.
 
-    Allowed are documents on the same server; for a file, files with a document's suffix below the parent of its
+    Documents on the same server are allowed; for a file, files with a document's suffix below the parent of its
     directory.
     """
     try:

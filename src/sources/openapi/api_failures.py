@@ -27,7 +27,7 @@ IDEMPOTENT: Final = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE"})
 _FIRST_DELAY_S: Final = 0.5
 _MAX_DELAY_S: Final = 60.0
 _MIN_REMAINING_S: Final = 0.2
-"""With less time remaining no retry is made: the answer would be too late."""
+"""With less time remaining, there is no retry, because its answer would be too late."""
 _MAX_DETAILS_BYTES: Final = 4096
 _NOT_IMPLEMENTED: Final = frozenset({501, 505})
 
@@ -35,7 +35,9 @@ _NOT_IMPLEMENTED: Final = frozenset({501, 505})
 def status_error(
     source: str, status: int, message: str, value: Any, retry_after: str | None, now: datetime
 ) -> CallError:
-    """Returns the error for an HTTP error status; ``value`` is the response's JSON, if any. Its summary lacks both."""
+    """Returns the error for an HTTP error status; ``value`` is the response's JSON, if any. The summary omits message
+    and value.
+    """
     summary = f"{source} answered HTTP {status}"
     error = _status_error(source, status, f"{summary}: {message}" if message else summary, value, retry_after, now)
     error.summary = f"{summary}."

@@ -10,7 +10,7 @@ BodyKind = Literal["json", "form", "multipart", "text", "binary"]
 
 FILE_SCHEMA: Final[dict[str, Any]] = {
     "type": "object",
-    "description": "A file: the path of one in the workspace, or its content as text or base64, then with a name.",
+    "description": "A file: its path in the workspace, or its name and its content as text or base64.",
     "properties": {
         "path": {"type": "string"},
         "text": {"type": "string"},
@@ -26,7 +26,7 @@ TYPED_FILE_SCHEMA: Final[dict[str, Any]] = {
     "description": f"{FILE_SCHEMA['description']} Its content_type defaults to that of its name.",
     "properties": {**FILE_SCHEMA["properties"], "content_type": {"type": "string"}},
 }
-"""For files whose type the document leaves open."""
+"""The schema of files whose type the document leaves open."""
 
 NEXT_PAGE: Final = "next_page"
 NEXT_PAGE_SCHEMA: Final[dict[str, Any]] = {
@@ -40,15 +40,15 @@ class ApiParameter:
     """One argument that goes into the path, the query, a header or a cookie."""
 
     name: str
-    """The API's name."""
+    """The parameter's name in the API."""
     argument: str
     location: ParameterLocation
     style: str
     explode: bool
     as_json: bool = False
-    """Encoded as JSON, regardless of its style."""
+    """Whether the value is encoded as JSON, regardless of ``style``."""
     allow_reserved: bool = False
-    """Characters that URLs reserve, such as ``/`` and ``:``, are sent as they are (``allowReserved``)."""
+    """Whether reserved characters of URLs, such as ``/`` and ``:``, are sent unescaped (``allowReserved``)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,32 +64,33 @@ class BodyField:
     types: str | None = None
     """The allowed types of a file, such as ``image/*, text/csv``, if the document leaves its type open."""
     deep: bool = False
-    """Objects are encoded as ``name[key]``, not as JSON (style deepObject)."""
+    """Whether objects are encoded as ``name[key]``, not as JSON (style deepObject)."""
     joined: bool = False
-    """Array items are one comma-separated form value (``explode: false``)."""
+    """Whether array items are one comma-separated form value (``explode: false``)."""
     allow_reserved: bool = False
-    """As for a parameter, in a form."""
+    """As for a parameter; in a form only."""
 
 
 @dataclass(frozen=True, slots=True)
 class ApiBody:
-    """How the body is encoded in one media type: from one argument, or one argument per field."""
+    """The encoding of a body in one media type: from one argument, or from one argument per field."""
 
     kind: BodyKind
     media_type: str
     required: bool
     argument: str | None = None
-    """The argument that is the whole body; None if there are ``fields``."""
+    """The argument with the whole body; None if there are ``fields``."""
     fields: tuple[BodyField, ...] = ()
     files_argument: str | None = None
     """The argument with the files of a multipart body without declared fields."""
     types: str | None = None
-    """The allowed types of a file, such as ``image/*``, if the document leaves the type open. The type is taken from
-    ``content_type``, else from the name, else ``media_type``."""
+    """The allowed types of a file, such as ``image/*``, if the document leaves the type open. The type comes from
+    ``content_type``, else from the name, else from ``media_type``.
+    """
     declared_type: str = ""
-    """The media type in the document, by which a caller chooses it."""
+    """The media type as declared in the document; callers choose it by this text."""
     choice: str | None = None
-    """The argument that chooses between this media type, the default, and ``others``."""
+    """The argument that selects this media type (the default) or one of ``others``."""
     others: tuple["ApiBody", ...] = ()
 
     @property
@@ -118,5 +119,6 @@ class ApiOperation:
     next_page: str | None
     """The argument of a list operation that asks for the next page."""
     with_secret: bool
-    """Whether the source's secret is sent: not if the document requires none, nor to another origin than the
-    source's."""
+    """Whether the source's secret is sent. It is not sent if the document requires none, or to another origin than the
+    source's.
+    """

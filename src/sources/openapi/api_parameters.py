@@ -13,14 +13,14 @@ from .json_references import BrokenReferenceError, DocumentNode, JsonReferences
 from .openapi_schemas import Schema, SchemaReader
 
 PARAMETER_LOCATIONS: Final[tuple[ParameterLocation, ...]] = ("path", "query", "header", "cookie")
-"""Also the order of precedence if two parameters have the same name."""
+"""The locations, in the order of precedence if two parameters have the same name."""
 _STYLES: Final[Mapping[str, tuple[str, ...]]] = {
     "path": ("simple", "label", "matrix"),
     "query": ("form", "spaceDelimited", "pipeDelimited", "deepObject"),
     "header": ("simple",),
     "cookie": ("form",),
 }
-"""The first is the default."""
+"""The styles by location; the first is the default."""
 _RESERVED_HEADERS: Final = frozenset(
     {
         "accept",
@@ -51,8 +51,9 @@ class ArgumentTable:
         self._required: list[str] = []
 
     def add(self, location: str, name: str, schema: Schema, *, required: bool) -> str:
-        """Adds the argument of a parameter or field; returns its name. Of equal names, only the first is used
-        unchanged."""
+        """Adds the argument of a parameter or field; returns its name. If several have the same name, only the first
+        keeps it.
+        """
         argument = argument_name(name, location, self._properties)
         self._properties[argument] = schema
         if required:

@@ -28,7 +28,7 @@ MAX_OPERATIONS: Final = 2_000
 
 
 class UnreadableApiError(Exception):
-    """The document is not a supported OpenAPI document; the message says what it is and how to fix it."""
+    """The document is not a supported OpenAPI document; the message says why, and how to fix it."""
 
 
 class _NoOperationError(Exception):
@@ -59,16 +59,14 @@ def read_api(
     """Reads the operations of the document at ``uri``, one of ``documents``.
 
     Args:
-        documents: the document and those that it refers to, by URL.
-        uri: the document's URL; its servers may be relative to it.
-        prefix: the first part of the tools' names.
-        absent: URLs of missing documents, with the reason.
-        base_url: replaces all its servers.
-        selection: which operations become tools; all if None.
-        secret_at: ``header`` or ``query``, and the name of the parameter that carries the secret; not an argument.
+        documents: the document and its referenced documents, by URL. uri: the document's URL; its servers may be
+        relative to it. prefix: the first part of the tools' names. absent: URLs of missing documents, with the reason.
+        base_url: replaces all servers of the document. selection: selects the operations that become tools; None
+        selects all. secret_at: ``header`` or ``query``, and the name of the parameter that carries the secret. It is
+        not an argument.
 
     Raises:
-        UnreadableApiError: it is not an OpenAPI document, or of an unsupported version.
+        UnreadableApiError: the document is not OpenAPI, or has an unsupported version.
     """
     document = documents[uri]
     _check_version(document)
@@ -174,7 +172,7 @@ class _ApiReader:
         self._notes += notes.collected()
 
     def _facts(self, method: str, path: str, operation: DocumentNode) -> OperationFacts:
-        try:  # some documents have each operation in a file
+        try:  # some documents have each operation in a separate file
             declared = self._references.resolve(operation).value
         except BrokenReferenceError:
             declared = {}
@@ -264,7 +262,7 @@ class _ApiReader:
 
     @staticmethod
     def _note_relative_server(holder: Mapping[str, Any], used: str, notes: SourceNotes) -> None:
-        """Notes that a server URL in a document from a file has no host."""
+        """Notes that a server URL has no host, in a document that was read from a file."""
         if not any(is_url(str(server.get("url"))) for server in holder["servers"] if isinstance(server, dict)):
             notes.repaired(f"its server URL has no host; {used} is used")
 
@@ -272,7 +270,7 @@ class _ApiReader:
         if operation.get("security") == []:
             return False
         if self._server is None or origin(server) != origin(self._server):
-            notes.repaired(f"its server is {origin(server)}, not that of the source; it gets no secret")
+            notes.repaired(f"its server is {origin(server)}, not that of the source; no secret is sent")
             return False
         return True
 

@@ -26,20 +26,21 @@ from ...tools import ToolOutput
 from ..json_surrogates import replace_lone_surrogates
 
 MAX_ANSWER_VALUES: Final = 1_000_000
-"""The values in one answer. Encoding this many again takes at most 30 ms on an idle machine."""
+"""The maximum number of values in one answer. Encoding them again takes at most 30 ms on an idle machine."""
 _TEXT: Final = re.compile(r"text/|[\w./+-]*(xml|yaml|javascript|graphql|x-www-form-urlencoded|ndjson|csv)\b")
 _ODD_NUMBER: Final = re.compile(rb"NaN|Infinity|\d[eE]\+?\d{3}")
-"""Numbers that msgspec rejects match this."""
+"""Matches the numbers that msgspec rejects."""
 _decode_short: Final = msgspec.json.Decoder(float_hook=finite).decode
 _MARKUP: Final = re.compile(r"<(script|style)\b(?:[^<]|<(?!/\1\b))*+(?:</\1[^<>]*>)?|<[^<>]*>", re.IGNORECASE)
-"""The search takes linear time in the size of a page, even if tags are not closed."""
+"""Its search takes linear time in the size of a page, even if tags are not closed."""
 _NOT_CHARSETS: Final = frozenset({"idna", "punycode", "undefined"})
-"""Python codecs that are not charsets: encodings of domain names, which are slow, and one that always fails."""
+"""Python codecs that are not charsets: slow encodings of domain names, and a codec that always fails."""
 _MIN_SECRET_CHARS: Final = 8
-"""Shorter text can match by accident."""
+"""The minimum length of a redacted text. Shorter texts can match by accident."""
 _ESCAPED_IN_JSON: Final = ("+<>&'\"`", "<>&='", "<>&", "+/=")
-"""Characters that common JSON encoders write as ``\\uXXXX`` so that the text is safe in HTML: those of .NET, Gson and
-Go, and those of Base64."""
+"""Characters that common JSON encoders (.NET, Gson, Go) write as ``\\uXXXX`` so that the text is safe in HTML, and
+those of Base64.
+"""
 _PERCENT_ENCODED: Final = re.compile(r"%[0-9A-F]{2}")
 _MAX_MESSAGE_CHARS: Final = 500
 _MESSAGE_KEYS: Final = (
@@ -53,17 +54,17 @@ _MESSAGE_KEYS: Final = (
     "errors",
     "reason",
 )
-"""Keys of error messages in APIs' JSON, those of RFC 9457 included."""
+"""Keys of error messages in APIs' JSON, including those of RFC 9457."""
 
 
 def redact_secrets(secrets: Iterable[str], content: bytes) -> bytes:
-    """Returns the content without secrets that the API repeats: plain, escaped as in JSON or URLs, or in UTF-16."""
+    """Returns the content without the secrets that it repeats: plain, escaped as in JSON or URLs, or in UTF-16."""
     secrets = [secret for secret in secrets if len(secret) >= _MIN_SECRET_CHARS]
     forms = sorted({form for secret in secrets for form in _forms(secret, content)}, key=len, reverse=True)
     for form in forms:
         content = content.replace(form.encode(), "…".encode())
     if b"\0" in content:
-        # The bytes of text in one byte order contain those of the other, shifted by one.
+        # The bytes of a text in one byte order contain those in the other order, shifted by one.
         for form in forms:
             for charset in ("utf-16-le", "utf-16-be"):
                 content = _replace_aligned(content, form.encode(charset), "…".encode(charset))
@@ -71,7 +72,7 @@ def redact_secrets(secrets: Iterable[str], content: bytes) -> bytes:
 
 
 def _replace_aligned(content: bytes, text: bytes, other: bytes) -> bytes:
-    """Replaces a text in UTF-16, where it begins at an even place."""
+    """Replaces a text in UTF-16 where it begins at an even offset."""
     kept, start, place = [], 0, content.find(text)
     while place >= 0:
         if place % 2:
@@ -104,10 +105,10 @@ def _lower(found: re.Match[str]) -> str:
 def read_answer(status: int, headers: httpx.Headers, content: bytes, *, location: str = "") -> ToolOutput | str:
     """Returns a successful response: JSON as data, text as text, anything else as type, size and base64.
 
-    ``location`` is where the created object is, for a response without content.
+    ``location`` is the URL of the created object, for a response without content.
 
     Raises:
-        ProviderError: it is declared as JSON and is not.
+        ProviderError: the response is declared as JSON but is not JSON.
     """
     content_type = headers.get("content-type", "")
     media_type = content_type.partition(";")[0].strip().lower()
@@ -133,7 +134,7 @@ def error_message(headers: httpx.Headers, content: bytes) -> tuple[str, Any]:
     """Returns the message of an error response, one line of at most 500 characters, and its JSON if any."""
     content_type = headers.get("content-type", "")
     try:
-        value = _decode_json(content)  # unlike json, msgspec can encode what it decodes
+        value = _decode_json(content)  # unlike json's, msgspec's values can always be encoded again
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         text = _decoded(content, content_type)
         if "html" in content_type.lower() or text.lstrip()[:1] == "<":
@@ -160,7 +161,7 @@ def _json(content: bytes, content_type: str, status: int) -> Any:
 
 
 def _decode_json(content: bytes) -> Any:
-    """Decodes JSON, in pieces if it is long: the caller is then a thread.
+    """Decodes JSON, in pieces if it is long; the caller must then be a thread.
 
     Raises:
         ResultTooLargeError: it has more than ``MAX_ANSWER_VALUES`` values, or cannot be split into short pieces.
@@ -186,7 +187,7 @@ def _read_json(content: bytes, content_type: str) -> Any:
         return _decode_json(text)
     except msgspec.DecodeError:
         if not _ODD_NUMBER.search(text) or not has_few_parts(text):
-            raise  # before megabytes are parsed again, ten times as slowly, blocking the loop
+            raise  # do not parse megabytes again: Python's parser is ten times as slow, and blocks the loop
     return json.loads(text, parse_constant=_null, parse_float=_finite)
 
 

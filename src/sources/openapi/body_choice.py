@@ -1,4 +1,4 @@
-"""Chooses the media type of a request body by its arguments. Pure."""
+"""Chooses the media type of a request body by the given arguments. Pure."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,7 +8,8 @@ from .api_operation import ApiBody
 
 
 def choose_body(body: ApiBody, arguments: Mapping[str, Any]) -> ApiBody:
-    """Returns the media type that the caller names, else the first one that has all given arguments of the body.
+    """Returns the media type that the caller names, or else the first media type that has all given arguments of the
+    body.
 
     Raises:
         InvalidArgumentsError: the named media type lacks an argument, or an argument that it requires is missing.

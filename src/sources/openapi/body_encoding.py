@@ -20,13 +20,13 @@ from .parameter_encoding import deep_pairs, encoded_pairs, plain
 
 MAX_FILE_BYTES: Final = 20 * 1024 * 1024
 MAX_FILES_BYTES: Final = 64 * 1024 * 1024
-"""The size of all workspace files in one body, which are in memory until it is sent."""
+"""The maximum total size of the workspace files in one body, which are in memory until the body is sent."""
 
 _TYPE: Final = re.compile(r"[\w.+-]{1,100}/[\w.+-]{1,100}", re.ASCII)
 _ANY_TYPE: Final = "*/*"
 _UNKNOWN_TYPE: Final = "application/octet-stream"
 _TYPES_BY_NAME: Final = MimeTypes()
-"""Python's built-in table, without the system's files."""
+"""Python's built-in table of types, without the system's tables."""
 
 
 class FileParts(Protocol):
@@ -67,7 +67,7 @@ class _Part:
 
 
 async def encode_body(body: ApiBody | None, arguments: Mapping[str, Any], files: FileParts) -> EncodedBody | None:
-    """Encodes the body; None if there is none, or it is optional and none of its arguments is given.
+    """Encodes the body; None if the operation has no body, or the body is optional and none of its arguments is given.
 
     Raises:
         InvalidArgumentsError: a file argument is invalid, or the arguments do not fit the chosen media type.
@@ -109,7 +109,7 @@ def _is_absent(body: ApiBody, arguments: Mapping[str, Any]) -> bool:
 
 
 async def _undeclared_multipart(body: ApiBody, arguments: Mapping[str, Any], files: FileParts) -> EncodedBody | None:
-    """Encodes a multipart body without declared fields, from its argument and that of its files."""
+    """Encodes a multipart body without declared fields, from the arguments with its fields and its files."""
     fields, named_files = arguments.get(body.argument or ""), arguments.get(body.files_argument or "")
     if fields is None and named_files is None:
         if not body.required:

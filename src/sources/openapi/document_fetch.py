@@ -31,7 +31,7 @@ MAX_REDIRECTS: Final = 5
 
 
 FileVersion = tuple[int, int, int]
-"""Inode, modification time and size of a file, which change when it is replaced."""
+"""The inode, modification time and size of a file. They change when the file is replaced."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class FetchedDocuments:
     uri: str
     """The URL of the configured document, after redirects."""
     documents: dict[str, dict[str, Any]]
-    """By URL."""
+    """The documents by URL."""
     absent: dict[str, str]
     """URLs of missing documents, with the reason."""
     sizes: dict[str, int] = field(default_factory=dict)
@@ -49,14 +49,14 @@ class FetchedDocuments:
     digests: dict[str, bytes] = field(default_factory=dict)
     """SHA-256 of each document, by URL."""
     versions: dict[str, FileVersion | None] = field(default_factory=dict)
-    """The versions of the files from before they were read, by URL; missing ones included."""
+    """The versions of the files, taken before they were read, by URL; including missing files."""
 
     def is_same(self, other: "FetchedDocuments") -> bool:
-        """Whether the other has the same content."""
+        """Whether ``other`` has the same content."""
         return (self.uri, self.digests, self.absent) == (other.uri, other.digests, other.absent)
 
     def add(self, loaded: "_LoadedDocument", uri: str) -> None:
-        """Add a document under the URL by which the others refer to it."""
+        """Add a document under the URL by which other documents refer to it."""
         self.documents[uri], self.sizes[uri], self.digests[uri] = loaded.document, loaded.size, loaded.digest
 
 
@@ -65,9 +65,9 @@ class _LoadedDocument(NamedTuple):
     """The URL after redirects."""
     document: dict[str, Any]
     size: int
-    """In bytes."""
+    """The size in bytes."""
     digest: bytes
-    """SHA-256 of its bytes."""
+    """SHA-256 of the bytes."""
 
 
 async def fetch(spec: str, network: CheckedNetwork, max_documents: int) -> FetchedDocuments:
@@ -93,7 +93,7 @@ async def fetch(spec: str, network: CheckedNetwork, max_documents: int) -> Fetch
 
 
 def _without_parent_steps(path: Path) -> Path:
-    """The path without ``..``: references must not have any, and are compared with it."""
+    """The path without ``..``. References, which must not contain ``..``, are compared with it."""
     return path.parent.resolve() / path.name if ".." in path.parts else path
 
 
@@ -183,8 +183,8 @@ async def _read(response: httpx.Response, host: str) -> bytes:
 
 
 async def have_changed(fetched: FetchedDocuments) -> bool:
-    """Whether a file has changed since it was read, or a missing one is there. Looks in a thread, since there may be
-    thousands of files.
+    """Whether a file has changed since it was read, or a missing file has appeared. Checks in a thread, because there
+    may be thousands of files.
     """
     return await asyncio.to_thread(_versions_of, fetched.versions) != fetched.versions
 

@@ -1,7 +1,7 @@
 """Widens ``type: object`` to the types that a schema's examples, default or description show. Pure.
 
-Generators write ``type: object`` for a type that they do not know, such as a date. Only an object without properties is
-widened: a string with the example 5 is a string.
+Generators write ``type: object`` for types that they do not know, such as a date. Only an object without properties is
+widened: a string with the example 5 stays a string.
 """
 
 import re
@@ -11,21 +11,21 @@ from typing import Any, Final
 from ...protocol.json_text import InvalidJsonError, parse_json
 
 MAX_DEPTH: Final = 4
-"""The levels of an example that are compared with its schema."""
+"""The number of levels of an example that are compared with its schema."""
 MAX_ITEMS: Final = 3
-"""The items of a list in an example that are compared with the schema of its items."""
+"""The number of items of a list in an example that are compared with the schema of its items."""
 _MAX_EXAMPLE_CHARS: Final = 200
 
 _OBJECT_KEYWORDS: Final = frozenset(
     {"properties", "additionalProperties", "patternProperties", "required", "allOf", "anyOf", "oneOf", "minProperties"}
 )
-"""A schema with one of these is an object."""
+"""Keywords that make a schema an object."""
 _FORMATS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("date", "date-time", "time", "uuid", "email", "uri", "byte", "binary"), "string"),
     **dict.fromkeys(("int32", "int64"), "integer"),
     **dict.fromkeys(("float", "double"), "number"),
 }
-"""Formats that no object has."""
+"""Formats that exclude an object."""
 _TIME: Final = re.compile(r"\bISO[ -]?8601|\bRFC[ -]?3339|\bYYYY|\btimestamp\b|\b(date|time)\W*$", re.IGNORECASE)
 """Matches the descriptions of dates and times."""
 
@@ -38,7 +38,7 @@ def examples_of(declaration: Mapping[str, Any]) -> Iterator[Any]:
     examples = declaration.get("examples")
     if isinstance(examples, list):
         yield from examples[:MAX_ITEMS]
-    elif isinstance(examples, dict):  # of a parameter or media type
+    elif isinstance(examples, dict):  # the examples of a parameter or media type
         for example in list(examples.values())[:MAX_ITEMS]:
             if isinstance(example, dict) and "value" in example:
                 yield example["value"]
@@ -89,7 +89,7 @@ def _widen(schema: dict[str, Any], kind: str) -> None:
 
 
 def _type_of(example: Any) -> str | None:
-    """The JSON type of an example that is not an object; a text may be an object as JSON."""
+    """The JSON type of an example that is not an object. A text may be an object as JSON."""
     match example:
         case bool():
             return "boolean"

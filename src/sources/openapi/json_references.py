@@ -16,7 +16,7 @@ class BrokenReferenceError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class DocumentNode:
-    """A value with the document that contains it, to which its references are relative."""
+    """A value, with its document, to which its references are relative."""
 
     value: Any
     uri: str
@@ -37,10 +37,10 @@ class JsonReferences:
         self._absent = absent
 
     def resolve(self, node: DocumentNode) -> DocumentNode:
-        """Returns the value, or the one that it refers to, through chains of references.
+        """Returns the value or, through chains of references, the referenced value.
 
         Raises:
-            BrokenReferenceError: a reference leads nowhere, or they are circular.
+            BrokenReferenceError: a reference leads nowhere, or the references are circular.
         """
         for _ in range(_MAX_HOPS):
             target = node.value.get("$ref") if isinstance(node.value, dict) else None

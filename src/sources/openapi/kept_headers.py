@@ -6,7 +6,7 @@ from typing import Final
 
 MAX_HEADERS: Final = 32
 MAX_CHARS: Final = 8_192
-"""The length of all of them; a value that does not fit is omitted, since part of a link would be wrong."""
+"""The maximum length of all headers. A value that does not fit is omitted, because part of a link would be wrong."""
 
 _KEPT: Final = re.compile(
     r"link|location|content-location|operation-location|retry-after|content-range|accept-ranges"

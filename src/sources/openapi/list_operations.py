@@ -1,4 +1,4 @@
-"""Recognizes the operations that answer with a list, which may have further pages. Pure."""
+"""Recognizes operations that answer with a list that may have further pages. Pure."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
@@ -6,15 +6,15 @@ from typing import Any, Final
 from .json_references import BrokenReferenceError, DocumentNode, JsonReferences
 
 _MAX_LEVELS: Final = 4
-"""The levels of composed schemas that are followed."""
+"""The number of levels of composed schemas that are followed."""
 _COMPOSED: Final = ("allOf", "anyOf", "oneOf")
 
 
 def may_have_pages(operation: DocumentNode, path: str, references: JsonReferences) -> bool:
     """Whether a GET operation's successful answer may be a page of a list.
 
-    It may if the document describes an array or a ``Link`` header. If the path does not end with a parameter, it also
-    may if the document describes an object with an array, or no content.
+    It may be a page if the document describes an array or a ``Link`` header. If the path does not end with a parameter,
+    it may also be a page if the document describes an object with an array, or no content.
     """
     responses = operation.value.get("responses")
     if not isinstance(responses, dict):

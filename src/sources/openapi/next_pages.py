@@ -1,4 +1,4 @@
-"""Finds the link to a list's next page in an API's answer, and keeps it for the caller."""
+"""Finds the link to a list's next page in an API's answer, and stores it for the caller."""
 
 import re
 import secrets
@@ -11,7 +11,7 @@ from ...protocol.error_codes import InvalidArgumentsError
 from .request_origin import origin
 
 MAX_PAGES: Final = 256
-"""The links kept per principal and source; a new one replaces the oldest."""
+"""The maximum number of links per principal and source. A new link replaces the oldest."""
 MAX_PRINCIPALS: Final = 1_000
 MAX_URL_CHARS: Final = 4_096
 
@@ -29,14 +29,14 @@ _IN_BODY: Final = (
     ("paging", "next"),
     ("meta", "nextPageUrl"),
 )
-"""Where APIs put the URL of the next page: JSON:API, HAL, OData and common frameworks."""
+"""The fields in which APIs put the URL of the next page: JSON:API, HAL, OData and common frameworks."""
 
 
 def next_page_url(links: list[str], data: Any, url: str, *, without: str | None = None) -> str | None:
-    """Returns the URL of the page after the one at ``url``: by its ``Link`` headers, else by the answer's JSON.
+    """Returns the URL of the page after ``url``: from the ``Link`` headers, or else from the answer's JSON.
 
     None if there is no next page, or if its URL has another origin, which must not get the source's secret. ``without``
-    names a query parameter to remove: the one that carries the secret, because some APIs copy it into the link.
+    names a query parameter to remove: the parameter with the secret, because some APIs copy it into the link.
     """
     for reference in (*_linked(links), *_in_body(data)):
         try:
@@ -78,15 +78,15 @@ def _without_parameter(url: str, name: str | None) -> str:
 
 
 class NextPages:
-    """The links to next pages of one source, by names that callers send back. Only their principal can use them, and
-    only for the same operation: links may contain bound arguments, and must not lead to other operations.
+    """The links to next pages of one source, by names that callers send back. Only the same principal can use a link,
+    and only for the same operation: links may contain bound arguments, and must not lead to other operations.
     """
 
     def __init__(self) -> None:
         self._by_principal: OrderedDict[str, OrderedDict[str, tuple[str, str]]] = OrderedDict()
 
     def keep(self, principal: str, operation: str, url: str) -> str:
-        """Keeps a link; returns its name."""
+        """Stores a link; returns its name."""
         pages = self._by_principal.setdefault(principal, OrderedDict())
         self._by_principal.move_to_end(principal)
         name = secrets.token_urlsafe(9)
@@ -101,7 +101,7 @@ class NextPages:
         """Returns the link of this name.
 
         Raises:
-            InvalidArgumentsError: it is unknown, for example after a restart, or after many other links.
+            InvalidArgumentsError: the name is unknown, for example after a restart or after many other links.
         """
         pages = self._by_principal.get(principal)
         of_operation, url = ("", "") if pages is None else pages.get(name, ("", ""))

@@ -16,10 +16,11 @@ from .json_references import BrokenReferenceError, DocumentNode, JsonReferences
 Schema = dict[str, Any]
 
 MAX_SUBSCHEMAS: Final = 1_500
-"""The maximum number of subschemas of one operation, since they cost tokens in a prompt; further references accept any
-value."""
+"""The maximum number of subschemas of one operation, because they cost tokens in a prompt. Further references accept
+any value.
+"""
 MAX_TOTAL_SUBSCHEMAS: Final = 150_000
-"""The maximum for all operations of a source, to limit memory; after that, each operation gets ``MIN_SUBSCHEMAS``."""
+"""The maximum for all operations of a source, to limit memory. Further operations get ``MIN_SUBSCHEMAS`` each."""
 MIN_SUBSCHEMAS: Final = 50
 MAX_DEPTH: Final = 40
 MAX_DESCRIPTION_CHARS: Final = 500
@@ -35,7 +36,7 @@ TYPE_ALIASES: Final[Mapping[str, str | None]] = {
     **dict.fromkeys(("any", "mixed", "undefined", "*", ""), None),
     **dict.fromkeys(("none", "nil"), "null"),
 }
-"""Non-standard types in documents and their meaning; None is any value."""
+"""Non-standard types in documents, and their meaning. None stands for any value."""
 TYPES: Final = frozenset({"string", "integer", "number", "boolean", "array", "object", "null"})
 FILE_TYPES: Final = frozenset({"file", "binary"})
 
@@ -73,7 +74,7 @@ COPIED_KEYWORDS: Final[Mapping[str, Callable[[Any], bool]]] = {
 
 
 class SchemaReader:
-    """Converts the schemas of one operation; afterwards, ``definitions`` contains the referenced ones."""
+    """Converts the schemas of one operation. Afterwards, ``definitions`` contains the referenced schemas."""
 
     def __init__(self, references: JsonReferences, notes: SourceNotes, max_subschemas: int = MAX_SUBSCHEMAS) -> None:
         """Follows references up to ``max_subschemas`` subschemas, and converts inline schemas up to twice as many."""
@@ -89,7 +90,7 @@ class SchemaReader:
         return _as_object(self._read(node, 0))
 
     def resolve(self, node: DocumentNode) -> DocumentNode:
-        """Returns the value, or the one that it refers to; ``{}`` for a broken reference."""
+        """Returns the value or the referenced value; ``{}`` for a broken reference."""
         try:
             return self._references.resolve(node)
         except BrokenReferenceError as error:
@@ -287,8 +288,8 @@ def _accept_shown_types(out: Schema, schema: Schema) -> None:
 
 
 def _allow_overlaps(out: Schema) -> None:
-    """Replaces ``oneOf`` by ``anyOf``: alternatives in documents often overlap, and the API decides which one a value
-    matches.
+    """Replaces ``oneOf`` by ``anyOf``, because alternatives in documents often overlap. The API decides which
+    alternative a value matches.
     """
     if "oneOf" in out:
         forms = out.pop("oneOf")
@@ -314,7 +315,7 @@ def _nullable(schema: Schema) -> Schema:
 
 
 def _is_structure(value: Any) -> bool:
-    """Whether it is worth a separate definition and may be recursive."""
+    """Whether a schema deserves a separate definition, and may be recursive."""
     return isinstance(value, dict) and any(key in value for key in (*SCHEMAS, *SCHEMA_LISTS, *SCHEMA_MAPS))
 
 

@@ -23,7 +23,7 @@ from .api_reader import ApiDescription, UnreadableApiError, read_api
 from .document_fetch import FetchedDocuments, fetch, have_changed
 
 FILE_POLL_S: Final = 1.0
-"""How often the document's files are checked for changes."""
+"""The interval between checks of the document's files for changes."""
 _FIRST_RETRY_S: Final = 2.0
 _MAX_RETRY_S: Final = 300.0
 

@@ -10,10 +10,11 @@ from ...protocol.error_codes import InvalidArgumentsError
 from .api_operation import ApiOperation, ApiParameter
 
 _SEPARATORS: Final[Mapping[str, str]] = {"form": ",", "spaceDelimited": "%20", "pipeDelimited": "%7C"}
-"""As they appear in the URL; separators within a value are percent-encoded like its other characters."""
+"""The separators in the URL, by style. Separators within a value are percent-encoded like other characters."""
 _RESERVED: Final = ":/?@!$'()*,;="
-"""The characters of URLs that a query with ``allowReserved`` keeps. Characters that would end or split the query are
-still encoded, and so are brackets, which no query may have (RFC 3986, 3.4)."""
+"""The characters that a query with ``allowReserved`` keeps. Characters that would end or split the query are still
+encoded, and so are brackets, which a query must not contain (RFC 3986, 3.4).
+"""
 _PERCENT_TRIPLE: Final = re.compile(r"(%[0-9A-Fa-f]{2})")
 _HEADER_VALUE: Final = re.compile(r"[\x20-\x7e]*")
 Pairs = list[tuple[str, str]]
@@ -43,7 +44,7 @@ def encode_url(operation: ApiOperation, arguments: Mapping[str, Any]) -> str:
 
 
 def encode_headers(operation: ApiOperation, arguments: Mapping[str, Any]) -> dict[str, str]:
-    """Returns the headers, cookies included.
+    """Returns the headers, including cookies.
 
     Raises:
         InvalidArgumentsError: a value cannot be sent in a header.
@@ -76,7 +77,7 @@ def _query_parts(parameter: ApiParameter, value: Any) -> list[str]:
 
 
 def _pairs(parameter: ApiParameter, value: Any) -> Pairs:
-    """Returns names and values of a parameter in the query or a cookie."""
+    """Returns the names and values of a parameter in the query or in a cookie."""
     name = parameter.name
     if parameter.as_json:
         return [(name, json.dumps(value, ensure_ascii=False))]

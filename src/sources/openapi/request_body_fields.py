@@ -9,7 +9,7 @@ from .openapi_schemas import SchemaReader
 
 _NON_FLAT_KEYWORDS: Final = ("anyOf", "oneOf", "not", "if", "patternProperties")
 _MAX_ALL_OF: Final = 64
-"""How many ``allOf`` schemas may contribute fields to one body."""
+"""The maximum number of ``allOf`` schemas that contribute fields to one body."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class DeclaredField:
 
 
 def body_fields(node: DocumentNode, reader: SchemaReader) -> list[DeclaredField] | None:
-    """Returns the fields of an object, ``allOf`` included; None if there are none or others may exist."""
+    """Returns the fields of an object, including those of ``allOf``; None if there are none, or others may exist."""
     nodes: dict[str, DocumentNode] = {}
     required: set[str] = set()
     if not _collect_fields(node, reader, nodes, required, set()) or not nodes:
@@ -58,7 +58,7 @@ def _collect_fields(
 
 
 def _is_flat(schema: Mapping[str, Any]) -> bool:
-    """Whether its fields are exactly its properties: no alternatives and no additional properties."""
+    """Whether an object's fields are exactly its properties: it has no alternatives and no additional properties."""
     if schema.get("type", "object") not in ("object", ["object", "null"]) or any(
         key in schema for key in _NON_FLAT_KEYWORDS
     ):

@@ -14,7 +14,7 @@ from .request_body_fields import DeclaredField, body_fields
 from .request_media_types import JSON_PATCH, OfferedMediaType, is_one_type, offered_media_types
 
 BODY: Final = "body"
-"""The argument that is the whole body, if its fields cannot be separate arguments."""
+"""The argument with the whole body, if its fields cannot be separate arguments."""
 FILES: Final = "files"
 """The argument with the files of a multipart body without declared fields."""
 CONTENT_TYPE: Final = "content_type"
@@ -40,7 +40,7 @@ _FILES_SCHEMA: Final[Schema] = {
 
 
 class _BodyArguments:
-    """The arguments of a body. If several of its media types have a field of the same name, it is one argument."""
+    """The arguments of a body. Fields of the same name in several media types share one argument."""
 
     def __init__(self, table: ArgumentTable) -> None:
         self._table = table
@@ -62,8 +62,9 @@ class _BodyArguments:
         return argument
 
     def end_media_type(self) -> None:
-        """Makes the arguments that this media type lacks optional: an argument is required only if all media types
-        require it."""
+        """Makes the arguments that this media type lacks optional. An argument is required only if all media types
+        require it.
+        """
         for argument in set(self._arguments.values()) - self._used:
             self._table.make_optional(argument)
         self._used.clear()
@@ -114,14 +115,14 @@ def _read_media_type(
     if kind != "multipart":
         argument = arguments.add(BODY, schema, required=required, whole=True)
         return ApiBody(kind, media_type, required, argument=argument, declared_type=declared_type)
-    # Either may be missing: a multipart body may have files only.
+    # Either may be missing, because a multipart body may have only files.
     argument = arguments.add(BODY, schema, required=False, whole=True)
     files = arguments.add(FILES, _FILES_SCHEMA, required=False, whole=True)
     return ApiBody(kind, media_type, required, argument=argument, files_argument=files, declared_type=declared_type)
 
 
 def _whole_schema(offer: OfferedMediaType, reader: SchemaReader) -> Schema:
-    """The schema of a body that is one argument."""
+    """The schema of a body that is a single argument."""
     if offer.kind == "text":
         return {"type": "string", "description": f"The body, {offer.media_type}."}
     schema = reader.read(offer.schema)
@@ -147,7 +148,7 @@ def _parts(schema: Schema, reader: SchemaReader) -> Iterator[Schema]:
 
 
 def _file(offer: OfferedMediaType, described: Any, body: Mapping[str, Any], arguments: _BodyArguments) -> ApiBody:
-    """Returns a file body of the declared type; if that is open, the caller chooses one within ``media_type``."""
+    """Returns a file body of the declared type. If the type is open, the caller chooses one within ``media_type``."""
     required, media_type = body.get("required") is True, offer.media_type
     declared = described.get("contentMediaType") if isinstance(described, dict) else None
     types = media_type if "*" in media_type else None
@@ -166,7 +167,7 @@ def _file(offer: OfferedMediaType, described: Any, body: Mapping[str, Any], argu
 
 
 def _is_required(body: Mapping[str, Any], fields: list[DeclaredField] | None) -> bool:
-    """Whether the body is required: as declared, else if it has required fields."""
+    """Whether the body is required: as declared, or else whether it has required fields."""
     declared = body.get("required")
     return declared if isinstance(declared, bool) else any(field.required for field in fields or ())
 

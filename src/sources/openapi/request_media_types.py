@@ -11,13 +11,13 @@ from .json_references import DocumentNode
 from .openapi_schemas import SchemaReader
 
 MAX_MEDIA_TYPES: Final = 8
-"""The media types of one body between which a caller may choose; further ones are omitted."""
+"""The maximum number of media types of one body from which a caller may choose; further ones are omitted."""
 JSON_PATCH: Final = "application/json-patch+json"
 
 _PREFERENCE: Final[tuple[BodyKind, ...]] = ("json", "form", "multipart", "text", "binary")
 _MEDIA_TYPE: Final = re.compile(r"\s*[\w.+*-]+/[\w.+*-]+\s*(;[\x20-\x7e]*)?", re.ASCII)
 _PLAIN_JSON: Final = frozenset({"application/json", "text/json", "*/*", "application/*", "application/*+json"})
-"""Types under which the same JSON is sent: a choice between them would mean nothing."""
+"""Types under which the same JSON is sent, so that a choice between them would be meaningless."""
 _YAML: Final = ("/yaml", "+yaml", "/x-yaml")
 
 
@@ -26,7 +26,7 @@ class OfferedMediaType:
     """A media type of a request body."""
 
     media_type: str
-    """As declared; may have wildcards."""
+    """The declared type; may have wildcards."""
     kind: BodyKind
     media: DocumentNode
     """The Media Type Object."""
@@ -34,7 +34,7 @@ class OfferedMediaType:
 
 
 def offered_media_types(content: DocumentNode, reader: SchemaReader, notes: SourceNotes) -> list[OfferedMediaType]:
-    """Returns the types that a body may have; the first is the default: JSON, if offered. Never empty."""
+    """Returns the types that a body may have, never empty. The first is the default: JSON if the document has it."""
     offered = sorted(_valid(content, reader), key=_rank)
     if not offered:
         notes.repaired("the body has no media type; treated as JSON")
@@ -49,7 +49,7 @@ def offered_media_types(content: DocumentNode, reader: SchemaReader, notes: Sour
 
 
 def is_one_type(declared: Any) -> bool:
-    """Whether it is a single media type."""
+    """Whether the declared type is a single media type."""
     return isinstance(declared, str) and _MEDIA_TYPE.fullmatch(declared) is not None and not set("*,") & set(declared)
 
 
@@ -62,13 +62,13 @@ def _valid(content: DocumentNode, reader: SchemaReader) -> Iterator[OfferedMedia
 
 
 def _rank(offer: OfferedMediaType) -> tuple[int, bool]:
-    """By kind; a JSON Patch and YAML follow other JSON, since they are rarely what a caller means."""
+    """The rank by kind. JSON Patch and YAML follow other JSON, because callers rarely mean them."""
     unusual = _essence(offer.media_type) == JSON_PATCH or _plain(offer.media_type).endswith(_YAML)
     return _PREFERENCE.index(offer.kind), unusual
 
 
 def _repeats_json(offer: OfferedMediaType, first: OfferedMediaType) -> bool:
-    """Whether a caller would have to write as text what the first type sends as JSON."""
+    """Whether this type would only require as text what the first type sends as JSON."""
     return offer.kind == "text" and first.kind == "json" and offer.schema.value == first.schema.value
 
 
@@ -77,7 +77,7 @@ def _plain(media_type: str) -> str:
 
 
 def _essence(media_type: str) -> str:
-    """The type without its charset; all types of plain JSON are the same."""
+    """The type without its charset. All types of plain JSON count as the same."""
     plain, _, parameters = media_type.lower().partition(";")
     plain = plain.strip()
     if parameters and not re.fullmatch(r"\s*charset\s*=[^;]*", parameters):
@@ -97,7 +97,7 @@ def _kind(media_type: str, schema: Any) -> BodyKind:
     if plain.startswith("multipart/"):
         return "multipart"
     if plain.endswith(_YAML) and (described.get("type") in ("object", "array") or "properties" in described):
-        return "json"  # which is YAML, too
+        return "json"  # JSON is also YAML
     if plain.startswith("text/") or plain.endswith(("/xml", "+xml", *_YAML, "/graphql", "/x-ndjson")):
         return "text"
     return "binary"

@@ -1,8 +1,8 @@
 """Hosted agents: tools whose steps models choose (docs/agents.md).
 
-Used by the daemon's wiring, which makes a tool of each configured agent. Knows the ``OrchestrationContext``: turns of
-models and calls of tools are child calls, so a run is journalled, bounded and resumed like every call. Must not know
-the network, the clock, or where prompts are.
+The daemon's wiring uses this package to make a tool of each configured agent. It knows the ``OrchestrationContext``:
+turns of models and calls of tools are child calls, so a run is journalled, bounded and resumed like every call. It must
+not know the network, the clock, or where prompts are stored.
 """
 
 from .agent_context import AgentContext

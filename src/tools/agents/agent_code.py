@@ -28,20 +28,20 @@ class AgentCode(NamedTuple):
     """The code of a custom agent."""
 
     function: Callable[[Any], Awaitable[Any]]
-    """Takes an ``AgentContext``, returns the answer."""
+    """The function: it takes an ``AgentContext`` and returns the answer."""
     package: str
-    """The name and version of its package."""
+    """The name and version of the package."""
 
 
 _loaded: dict[str, AgentCode] = {}
-"""The loaded code by entry point: packages do not change while a process runs. A failed load is tried again."""
+"""The loaded code by entry point, because packages do not change while a process runs. A failed load is tried again."""
 
 
 async def code_of(agent: Agent, context: OrchestrationContext) -> AgentCode:
     """The code of a custom agent.
 
     Raises:
-        ServiceUnavailableError: it cannot be used; only callers with the operator right are shown why.
+        ServiceUnavailableError: the code cannot be used. Only callers with the operator right see the reason.
     """
     name = agent.custom or ""
     try:
@@ -57,8 +57,8 @@ def load_agent_code(name: str) -> AgentCode:
     """Imports the code behind an entry point. Call it in the tool thread: an import may take seconds.
 
     Raises:
-        AgentCodeError: no package or several have the entry point, its import fails, or it is not an async function
-            of one argument.
+        AgentCodeError: no package or several packages have the entry point, the import fails, or the object is not an
+        async function of one argument.
     """
     code = _loaded.get(name)
     if code is None:
@@ -82,12 +82,13 @@ def _load(name: str) -> AgentCode:
 
 
 def _as_code(loaded: Any, package: str) -> AgentCode:
-    """What an entry point names, as code.
+    """Returns the object of an entry point as code.
 
     Raises:
-        TypeError: it cannot be the code of an agent; the message continues a sentence that begins with its name.
+        TypeError: the object cannot be the code of an agent; the message continues a sentence that begins with its
+        name.
     """
-    framework = sys.modules.get("pydantic_ai")  # only the package that uses it imports it
+    framework = sys.modules.get("pydantic_ai")  # imported only by packages that use it
     if framework is not None and isinstance(loaded, framework.Agent):
         from .pydantic_agent import code_of_pydantic_agent, installed_version  # noqa: PLC0415 - needs an extra
 

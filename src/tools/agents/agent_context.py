@@ -38,8 +38,8 @@ from .turn_attempts import make_turn
 T = TypeVar("T")
 
 MAX_BRANCH_CHARS: Final = 40
-"""The longest names of nested branches together: they precede the names of child calls, which have at most 80
-characters.
+"""The maximum total length of the names of nested branches. They precede the names of child calls, which have at most
+80 characters.
 """
 _in_step: Final[ContextVar[bool]] = ContextVar("in_step", default=False)
 """Whether the code runs inside a ``step``, which a resumed run does not repeat."""
@@ -58,14 +58,14 @@ class CustomRun:
 
 
 class AgentContext:
-    """What the code of a custom agent gets.
+    """The context of the code of a custom agent.
 
     After a pause or a restart the code runs again from its beginning, and each step that ended returns its stored
     result. So the code must make the same steps in the same order: it must depend only on this context and on results
-    of its steps. A run that makes other steps fails with an error. Every method that is awaited is a step.
+    of its steps. A run that makes other steps fails with an error. Every awaited method is a step.
 
     Concurrent steps must be started in the same order each time, as ``asyncio.gather`` does. Code that makes several
-    steps concurrently with other code needs a ``branch`` for itself.
+    steps concurrently with other code needs a separate ``branch``.
     """
 
     def __init__(self, custom: CustomRun, prefix: str = "") -> None:
@@ -74,7 +74,7 @@ class AgentContext:
         self._number = 0
         self._run_id = custom.run.snapshot.code.run_id if custom.run.snapshot.code else ""
         self.random: Final = random.Random(f"{self._run_id}/{prefix}")  # noqa: S311 - it must repeat, not surprise
-        """Random numbers that are the same in a resumed run. They are not secret."""
+        """A source of random numbers that are the same in a resumed run. They are not secret."""
 
     @property
     def prompt(self) -> str:
@@ -98,28 +98,28 @@ class AgentContext:
 
     @property
     def agent(self) -> Agent:
-        """The agent's definition, as it was when the run began."""
+        """The agent's definition at the start of the run."""
         return self._custom.run.agent
 
     @property
     def roles(self) -> Mapping[str, RoleSnapshot]:
-        """The roles by name: their prompts, models and functions, as they were when the run began."""
+        """The roles by name: their prompts, models and functions at the start of the run."""
         return self._custom.run.snapshot.roles
 
     @property
     def run_id(self) -> str:
-        """An id of this run, the same after each restart: for idempotency keys of other systems."""
+        """The id of this run, which stays the same after a restart; for idempotency keys of other systems."""
         return self._run_id
 
     @property
     def started_at(self) -> float:
-        """When the run began, in Unix seconds; the same after each restart."""
+        """The start of the run, in Unix seconds, which stays the same after a restart."""
         code = self._custom.run.snapshot.code
         return code.started_at if code else 0.0
 
     @property
     def streaming(self) -> bool:
-        """Whether the caller receives what ``stream`` sends."""
+        """Whether the caller receives the chunks of ``stream``."""
         return self._custom.context.streaming
 
     def stream(self, text: str) -> None:
@@ -145,9 +145,10 @@ class AgentContext:
         return AgentContext(self._custom, prefix)
 
     async def run_role(self, role: str, prompt: str, *, with_history: bool = False, stream: bool = False) -> RoleAnswer:
-        """Let a role answer: its model's turns, with the calls of its tools, until it has an answer.
+        """Run a role until it answers: its model's turns, and the calls of its tools.
 
-        ``with_history``: its model reads the conversation's earlier turns. ``stream``: the caller gets its text.
+        ``with_history``: the model reads the conversation's earlier turns. ``stream``: the caller gets the text while
+        it is written.
 
         Raises:
             CallError: the role failed or does not exist.
@@ -177,12 +178,12 @@ class AgentContext:
     ) -> TurnAnswer:
         """Ask the model of a role once. If it wants tool calls, make them with ``call_tool``.
 
-        The role's prompt is sent first, unless ``messages`` begin with a ``system`` message. ``functions`` are offered
-        in place of the role's.
+        The role's prompt is sent first, unless ``messages`` begin with a ``system`` message. ``functions`` replace the
+        role's.
 
         Raises:
-            CallError: the vendor failed, after up to two repetitions; the run has made ``max_turns``; or there is no
-                such role.
+            CallError: the vendor failed, after up to two retries; the run has made ``max_turns``; or there is no such
+            role.
             TypeError: a message has images.
         """
         member = self._role(role)
@@ -207,9 +208,9 @@ class AgentContext:
     async def call_tool(
         self, tool: str, arguments: Mapping[str, Json] | None = None, *, role: str | None = None
     ) -> ToolResult:
-        """Call a tool or an agent that the roles may call, or that ``role`` may call. Check ``ok`` of the result: a
+        """Call a tool or an agent that ``role`` may call, or that any role may call. Check ``ok`` of the result: a
         failed call has an ``error``. If ``approve`` of a role names the tool, the run first pauses for a person; a call
-        that was not approved has the error ``NOT_APPROVED``.
+        without approval has the error ``NOT_APPROVED``.
 
         Raises:
             CallError: the roles do not have this tool, or there is no such role.
@@ -248,7 +249,7 @@ class AgentContext:
         return result
 
     async def ask(self, question: str) -> str | None:
-        """Ask a person a question. The run pauses until it is answered; None if no one answered in time.
+        """Ask a person a question. The run pauses until it is answered. Returns None if there is no answer in time.
 
         Raises:
             InvalidArgumentsError: the question is empty, or too long for a person.
@@ -271,8 +272,8 @@ class AgentContext:
         """Run ``work`` as one step: code whose result may differ each time, such as a request to another system. A
         resumed run gets the stored result, so the result must be JSON. ``what`` describes the step in a few words.
 
-        A step that was interrupted raises ``OutcomeUnknownError``, unless it ``changes_nothing``: then it runs again.
-        ``work`` cannot make steps.
+        An interrupted step raises ``OutcomeUnknownError``; with ``changes_nothing`` it runs again instead. ``work``
+        cannot make steps.
 
         Raises:
             CallError: ``work`` raised an exception, or its result is not JSON.
@@ -280,13 +281,13 @@ class AgentContext:
         own = agent_read_step if changes_nothing else agent_step
 
         async def enter(_arguments: OwnStepArguments, _context: ToolContext) -> ToolOutput:
-            _in_step.set(True)  # of the task of the child call
+            _in_step.set(True)  # in the task of the child call
             return ToolOutput(data=await work())
 
         return await self._own_step(own.with_function(enter), what, timeout_s)
 
     async def now(self) -> float:
-        """The current time in Unix seconds; in a resumed run, the time that this step first returned."""
+        """The current time in Unix seconds. In a resumed run, the time at which this step was first made."""
 
         async def tell(_arguments: OwnStepArguments, _context: ToolContext) -> ToolOutput:
             return ToolOutput(data=time.time())
@@ -295,7 +296,7 @@ class AgentContext:
         return value
 
     async def budget(self) -> BudgetLeft:
-        """What the run has left; in a resumed run, what it had left when this step was first made."""
+        """The run's remaining budget. In a resumed run, the budget at the time at which this step was first made."""
         custom = self._custom
 
         async def tell(_arguments: OwnStepArguments, _context: ToolContext) -> ToolOutput:

@@ -1,6 +1,6 @@
 """The definition of an agent: roles, prompts, models, tools, flow and limits. docs/agents.md describes every field.
 
-The models check what can be known without the daemon; ``agent_snapshot`` checks tools, models and prompts.
+The models here check everything that needs no daemon; ``agent_snapshot`` checks tools, models and prompts.
 """
 
 import re
@@ -21,14 +21,16 @@ from .compaction_settings import Compaction, CompactionSettings
 ExecutionType = Literal[
     "single", "sequential", "parallel", "loop", "coordinator", "hub-spoke", "hierarchical", "custom"
 ]
-"""The order in which roles run, and whose answer becomes the agent's."""
+"""The order in which roles run, and which role's answer becomes the agent's."""
 
 MAX_ROLES: Final = 32
 MAX_TURNS: Final = 50
-"""The most turns of one role: the largest value that toold's predecessor allowed."""
+"""The maximum number of turns of one role, as in toold's predecessor."""
 MAX_PROMPT_CHARS: Final = 200_000
 _ROLE_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}")
-"""A role's name is part of the ids of its child calls, which have at most 80 characters per part."""
+"""The maximum length of a role's name, which is part of the ids of its child calls; their parts have at most 80
+characters.
+"""
 
 
 def _role_name(name: str) -> str:
@@ -58,7 +60,7 @@ class ToolGrant(BaseModel):
     source: Name | None = None
     """All tools of this source, such as an MCP server."""
     include: tuple[Name, ...] = ()
-    """Only the tools of the source that match one of these patterns; all if empty."""
+    """Only the tools of the source that match one of these patterns; all tools if empty."""
     exclude: tuple[Name, ...] = ()
     """Tools that match one of these patterns are excluded."""
     active: bool = True
@@ -91,43 +93,44 @@ class Role(BaseModel):
 
     name: RoleName
     description: str = ""
-    """What it does, for the roles that delegate to it."""
+    """A description of the role's work, for the roles that delegate to it."""
     prompt: Prompt | None = None
-    """Its system prompt. Without one, ``prompt_ref`` is looked up."""
+    """The system prompt. Without one, ``prompt_ref`` is looked up."""
     prompt_ref: Name | None = None
     prompt_tag: Name | None = None
     """The tag of the prompt's version at Phoenix; None: the tag in the settings."""
     model: Name | None = None
-    """A model's id or alias; None: the prompt's, the agent's, or the default model."""
+    """A model's id or alias; None: the prompt's model, else the agent's, else the default model."""
     tools: tuple[ToolGrant, ...] = ()
     knowledge: tuple[Name, ...] = ()
-    """Collections of documents that it may search: each by the tool ``knowledge_NAME``."""
+    """Collections of documents that the role may search, each with the tool ``knowledge_NAME``."""
     optional_knowledge: tuple[Name, ...] = ()
-    """The same, but a collection whose tool the session's toolset lacks is a warning and no error: a registry names
-    collections without knowing which ones this daemon has."""
+    """Further collections. If the session's toolset lacks the tool of one, this is a warning, not an error, because a
+    registry does not know which collections this daemon has.
+    """
     agents: tuple[Name, ...] = ()
-    """Other agents that it may call."""
+    """Other agents that the role may call."""
     workers: tuple[RoleName, ...] = ()
-    """In a hierarchical agent: the roles that it may delegate to."""
+    """In a hierarchical agent: the roles to which this role may delegate."""
     approve: tuple[Name, ...] | Literal["destructive"] = ()
     """Tools, by name or pattern, that run only after a person has approved the call."""
     ask: bool = False
-    """Whether it may ask a person a question."""
+    """Whether the role may ask a person a question."""
     max_turns: int = Field(default=10, ge=1, le=MAX_TURNS)
     parallel_tools: int = Field(default=5, ge=1, le=16)
-    """How many tool calls of one turn run concurrently."""
+    """The maximum number of tool calls of one turn that run concurrently."""
     answer_schema: dict[str, Any] | None = None
-    """A JSON Schema that its answer must match."""
+    """A JSON Schema that the answer must match."""
     answer_retries: int = Field(default=2, ge=0, le=5)
     """Further turns to correct an answer that does not match."""
     temperature: float | None = Field(default=None, ge=0, le=2)
     thinking: bool | Depth | None = None
     max_tokens: int | None = Field(default=None, ge=1)
-    """The most tokens of one turn's answer."""
+    """The maximum tokens of one turn's answer."""
     compaction: Compaction | None = None
-    """How its messages are shortened; None: as the agent's settings say."""
+    """How the role's messages are shortened; None: as in the agent's settings."""
     metadata: dict[str, Variable] = {}
-    """Variables of its prompt."""
+    """The variables of the prompt."""
 
     @model_validator(mode="after")
     def _check_tag(self) -> Self:
@@ -152,50 +155,50 @@ class Agent(BaseModel):
     execution_type: ExecutionType = "single"
     roles: Annotated[tuple[Role, ...], Field(min_length=1, max_length=MAX_ROLES)]
     chain_output: bool = True
-    """Sequential and loop: whether a role gets the previous one's answer, or the request."""
+    """Sequential and loop: whether a role gets the previous role's answer, or the request."""
     parallel_roles: tuple[RoleName, ...] = ()
-    """Parallel: the roles that run concurrently; if empty, all except the aggregator."""
+    """Parallel: the roles that run concurrently; if empty, all roles except the aggregator."""
     aggregator_role: RoleName | None = None
-    """Parallel: the role that combines the others' answers into one."""
+    """Parallel: the role that combines the answers of the others."""
     coordinator_role: RoleName | None = None
     """Coordinator and hierarchical: the role that answers, and delegates to others."""
     worker_roles: tuple[RoleName, ...] = ()
-    """Coordinator: the roles that it delegates to; all others if empty."""
+    """Coordinator: the roles to which the coordinator delegates; all others if empty."""
     hub_role: RoleName | None = None
-    """Hub-spoke: the role that chooses who answers."""
+    """Hub-spoke: the role that chooses which role answers."""
     spoke_roles: tuple[RoleName, ...] = ()
-    """Hub-spoke: the roles that it chooses from; all others if empty."""
+    """Hub-spoke: the roles from which the hub chooses; all others if empty."""
     max_iterations: int = Field(default=5, ge=1, le=100)
-    """Loop: how often the roles run at most."""
+    """Loop: the maximum number of iterations."""
     custom: Name | None = None
     """Custom: the entry point of the code that runs the roles (docs/custom-agents.md)."""
     stop_when: Annotated[Name, AfterValidator(condition_text)] | None = None
-    """Loop: a condition on ``answer`` (docs/shaping.md) that ends it."""
+    """Loop: a condition on ``answer`` (docs/shaping.md) that ends the loop."""
     model: Name | None = None
     """The model of roles that name none."""
     fallback: Annotated[tuple[Name, ...], Field(max_length=MAX_FALLBACKS)] | None = None
     """Fallbacks for a turn whose model fails; None: the fallbacks of the model's provider."""
     max_turns: int = Field(default=100, ge=1, le=10_000)
-    """The most turns of all roles together."""
+    """The maximum number of turns of all roles together."""
     max_tokens: int | None = Field(default=None, ge=1)
-    """The most tokens of one run: prompts and answers of all turns."""
+    """The maximum tokens of one run, in the prompts and answers of all turns."""
     compaction: Compaction = CompactionSettings()
     """How messages are shortened if they exceed a share of the model's window."""
     run_budget: Amounts | None = None
-    """The most money that one run may cost, such as ``0.50 USD``."""
+    """The maximum cost of one run, such as ``0.50 USD``."""
     daily_budget: Amounts | None = None
-    """The most money that all runs of a day may cost together."""
+    """The maximum cost of all runs of a day."""
     timeout_s: float = Field(default=900.0, gt=0, le=1800)
     decide_within_s: float = Field(default=604_800.0, gt=0, le=2_592_000)
-    """How long a person may take to approve a call or answer a question."""
+    """The time that a person has to approve a call or answer a question."""
     on_busy: Literal["wait", "reject", "replace"] = "wait"
     """What happens to a message while an earlier one of its conversation is being answered."""
     public: bool = False
-    """Whether anyone may read its A2A card; messages need a token in any case."""
+    """Whether anyone may read the agent's A2A card. Messages always need a token."""
     skills: AgentSkills = ()
-    """The skills on its A2A card; if empty, the card has one skill, which describes the agent."""
+    """The skills on the agent's A2A card. If empty, the card has one skill, which describes the agent."""
     answer_as: Literal["task", "message"] = "task"
-    """What an A2A client that waits gets: a task with the answer, or only the answer."""
+    """The result for an A2A client that waits: a task with the answer, or only the answer."""
 
     @model_validator(mode="before")
     @classmethod
@@ -245,7 +248,7 @@ class Agent(BaseModel):
                 yield f"roles.{role.name}.workers", name
 
     def _check_other_fields(self) -> None:
-        """A field of another flow would be ignored, so it is refused."""
+        """Refuses fields of other flows, because they would be ignored."""
         for field, flows in _FIELDS_OF_FLOWS.items():
             if field in self.model_fields_set and getattr(self, field) and self.execution_type not in flows:
                 raise _of(field, f"belongs to execution_type {' or '.join(flows)}, not {self.execution_type!r}")
@@ -259,7 +262,7 @@ class Agent(BaseModel):
         while pending:
             name = pending.pop()
             if name in seen:
-                raise _of(f"roles.{name}", "has two places in the hierarchy; each role reports to one other")
+                raise _of(f"roles.{name}", "has two places in the hierarchy; each role reports to one other role")
             seen.add(name)
             pending.extend(self.role(name).workers)
         if unused := [role.name for role in self.roles if role.name not in seen]:
@@ -270,11 +273,11 @@ class Agent(BaseModel):
         return next(role for role in self.roles if role.name == name)
 
     def others(self, chosen: Sequence[str], *excluded: str | None) -> tuple[Role, ...]:
-        """The chosen roles; if none are chosen, all that are not excluded."""
+        """The chosen roles; if none are chosen, all roles that are not excluded."""
         return tuple(role for role in self.roles if (role.name in chosen if chosen else role.name not in excluded))
 
     def workers_of(self, role: Role) -> tuple[Role, ...]:
-        """The roles that this one may delegate to."""
+        """The roles to which this role may delegate."""
         if self.execution_type == "hierarchical":
             return tuple(self.role(name) for name in role.workers)
         if self.execution_type == "coordinator" and role.name == self.coordinator_role:
@@ -282,7 +285,7 @@ class Agent(BaseModel):
         return ()
 
     def spokes_of(self, role: Role) -> tuple[Role, ...]:
-        """The roles that may answer in this one's place."""
+        """The roles that may answer in place of this role."""
         if self.execution_type == "hub-spoke" and role.name == self.hub_role:
             return self.others(self.spoke_roles, role.name)
         return ()

@@ -1,4 +1,4 @@
-"""Agents in a directory: one TOML, YAML or JSON file per agent, named as the agent."""
+"""Agents in a directory: one TOML, YAML or JSON file per agent. The file has the agent's name."""
 
 import json
 import tomllib
@@ -12,7 +12,7 @@ from .agent_reader import AgentDefinitionError, read_agent
 
 SUFFIXES: Final = (".toml", ".yaml", ".yml", ".json")
 MAX_FILE_BYTES: Final = 4 * 1024**2
-"""The largest file: more than any definition that people write, even with 32 long prompts."""
+"""The maximum size of a file: more than any definition that people write, even with 32 long prompts."""
 _MAX_DEPTH: Final = 100
 _MAX_ALIASED: Final = 10_000
 
@@ -29,7 +29,7 @@ def agents_in(directory: Path) -> dict[str, Agent]:
     """Returns the agents that the files of a directory define, by name.
 
     Raises:
-        AgentDefinitionError: a file cannot be read or is invalid, or two files define one agent.
+        AgentDefinitionError: a file cannot be read or is invalid, or two files define the same agent.
     """
     agents: dict[str, Agent] = {}
     for path in agent_files(directory):

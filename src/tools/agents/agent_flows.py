@@ -1,4 +1,4 @@
-"""The flows: the order in which the roles of an agent run, and whose answer becomes the agent's."""
+"""The flows: the order in which the roles of an agent run, and which role's answer becomes the agent's."""
 
 from collections.abc import Callable, Sequence
 
@@ -19,15 +19,15 @@ class FlowAnswer(msgspec.Struct, frozen=True):
 
     answer: RoleAnswer
     failed: tuple[str, ...] = ()
-    """Parallel: the roles that failed, each with its error, although the run has an answer."""
+    """Parallel: the errors of failed roles, although the run has an answer."""
     iterations: int = 0
-    """Loop: how often the roles ran."""
+    """Loop: the number of iterations."""
     blocks: tuple[ContentBlock, ...] = ()
     """Custom: images, audio and files that belong to the answer."""
 
     @property
     def text(self) -> str:
-        """The text of the answer; if it has only blocks, a description of them."""
+        """The text of the answer; if it has only blocks, a description of the blocks."""
         return self.answer.text or "\n".join(_named(block) for block in self.blocks)
 
 
@@ -60,7 +60,7 @@ async def run_flow(run: AgentRun, prompt: str, context: OrchestrationContext, ru
             return await _loop(run, prompt, context)
         case "custom":
             raise AssertionError("run_custom runs agents with code")
-        case _:  # one role is in charge: its turns are children of the agent's call
+        case _:  # one role leads; its turns are children of the agent's call
             return FlowAnswer(await run_role(run, _leader(agent), prompt, context, run.snapshot.history))
 
 
@@ -72,9 +72,9 @@ def _leader(agent: Agent) -> Role:
 async def _sequential(
     run: AgentRun, roles: Sequence[Role], prompt: str, context: OrchestrationContext, prefix: str, first: str = ""
 ) -> RoleAnswer:
-    """Runs the roles one after the other; returns the last one's answer with the turns and calls of all.
+    """Runs the roles one after the other; returns the last answer with the turns and calls of all roles.
 
-    ``first`` replaces the first role's prompt: in a loop, the answer of the previous iteration.
+    ``first`` replaces the first role's prompt; in a loop, it is the answer of the previous iteration.
     """
     answers: list[RoleAnswer] = []
     previous = first or prompt
@@ -98,8 +98,9 @@ async def _sequential(
 
 
 def _together(last: RoleAnswer, answers: Sequence[RoleAnswer]) -> RoleAnswer:
-    """The ``last`` answer with the turns and calls of all answers, and with the first ``stopped_by`` and the first
-    summary of the conversation among them."""
+    """The ``last`` answer with the turns and calls of all answers, the first ``stopped_by``, and the first summary of
+    the conversation.
+    """
     stopped_by = next((answer.stopped_by for answer in answers if answer.stopped_by), "")
     summary = next((answer.of_conversation for answer in answers if answer.of_conversation), None)
     last = last.with_totals(RunTotals().with_later(answer.totals for answer in answers))

@@ -1,7 +1,7 @@
 """The messages of a role's conversation with its model. Pure.
 
-A turn with tool calls is always followed by one result per call, so a conversation is never left with a call that has
-no result, which vendors refuse.
+A turn with tool calls is always followed by one result per call, because vendors refuse a conversation in which a call
+has no result.
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,8 +16,8 @@ from ...protocol.tool_call import ToolResult, Usage
 from ...providers import Completion, ImagePart, Message, TextPart, ToolInvocation
 
 Row = dict[str, Any]
-"""A message as JSON: ``role``, ``content``, and for tool calls ``tool_calls``, ``tool_call_id`` and ``reasoning``;
-``images`` has the indexes of its images among those of the run.
+"""A message as JSON: ``role``, ``content``, and for tool calls ``tool_calls``, ``tool_call_id`` and ``reasoning``.
+``images`` are indexes of the run's images.
 """
 
 
@@ -28,11 +28,11 @@ class WantedCall(msgspec.Struct, frozen=True, omit_defaults=True):
     name: str
     arguments: str
     extra_content: dict[str, Any] | None = None
-    """What the vendor requires to be sent back with the call."""
+    """Data that the vendor requires back with the call."""
 
 
 class TurnAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A model's answer to one turn, as the journal stores it."""
+    """A model's answer to one turn, in the journal's form."""
 
     text: str
     model: str
@@ -40,7 +40,7 @@ class TurnAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
     reasoning: str = ""
     calls: tuple[WantedCall, ...] = ()
     model_choice_reason: str = ""
-    """Why a model other than the role's answered."""
+    """Why a model other than the role's answered; None if the role's model answered."""
     usage: Usage | None = None
 
 
@@ -65,7 +65,7 @@ def row_of(message: Message) -> Row:
     """A message as JSON.
 
     Raises:
-        TypeError: it has images, which a turn does not store.
+        TypeError: the message has images, which a turn does not store.
     """
     if not isinstance(message.content, str):
         raise TypeError("a turn's messages have text only")
@@ -77,7 +77,7 @@ def row_of(message: Message) -> Row:
 
 
 def user_row(text: str, images: Sequence[int] = ()) -> Row:
-    """A message of the user. ``images`` has the indexes of its images among those of the run."""
+    """A message of the user. ``images`` are indexes of the run's images."""
     row: Row = {"role": "user", "content": text}
     return {**row, "images": list(images)} if images else row
 
@@ -101,7 +101,7 @@ def result_rows(answer: TurnAnswer, results: Sequence[str]) -> list[Row]:
 
 
 def images_of(rows: Iterable[Row], images: Sequence[str]) -> tuple[str, ...]:
-    """The images of the messages, as URLs. ``images``: those of the run."""
+    """The images of the messages, as URLs. ``images`` are the run's images."""
     return tuple(images[place] for row in rows for place in row.get("images", ()))
 
 
@@ -113,7 +113,7 @@ def _content(row: Row, images: Sequence[str]) -> str | tuple[TextPart | ImagePar
 
 
 def messages_of(rows: Iterable[Row], images: Sequence[str] = ()) -> tuple[Message, ...]:
-    """The messages as providers take them. ``images``: those of the run, as URLs."""
+    """The messages in the form for providers. ``images`` are the run's images, as URLs."""
     return tuple(
         Message(
             row["role"],
@@ -134,7 +134,7 @@ def result_text(result: ToolResult) -> str:
     """
     if result.error is not None:
         return error_text(result.error)
-    if not result.outputs and result.structured is not msgspec.UNSET:  # an MCP server's, without a text
+    if not result.outputs and result.structured is not msgspec.UNSET:  # the result of an MCP server, without text
         return msgspec.json.encode(result.structured).decode()
     return described_text(result.outputs)
 

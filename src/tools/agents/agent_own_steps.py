@@ -1,4 +1,4 @@
-"""The hidden tools behind the steps that the code of a custom agent does itself: its work, the time, the budget."""
+"""The hidden tools behind the own steps of a custom agent's code: its work, the time, the budget."""
 
 from typing import Final
 
@@ -12,14 +12,14 @@ STEP_TIMEOUT_S: Final = 600.0
 
 
 class BudgetLeft(msgspec.Struct, frozen=True):
-    """What a run has left."""
+    """The remaining budget of a run."""
 
     turns: int
     seconds: float
     tokens: int | None
-    """None if neither this run nor a call around it has a limit."""
+    """The remaining tokens; None if neither this run nor a call around it has a limit."""
     money: dict[str, float]
-    """By currency."""
+    """The remaining money by currency."""
 
 
 class OwnStepArguments(Arguments):

@@ -19,20 +19,20 @@ from .agent_messages import problem_text
 T = TypeVar("T")
 
 _ROOM_BYTES: Final = MAX_REQUESTS_BYTES - 2 * MAX_REQUESTS
-"""The limit for the requests of one pause, without the brackets and commas of their list."""
+"""The maximum size of the requests of one pause, without the brackets and commas of their list."""
 NO_CREDENTIAL: Final = "NO_CREDENTIAL"
-"""The code of a call that was not made because its user did not give a credential."""
+"""The error code of a call that was not made because the user did not give a credential."""
 _PARENT_BYTES: Final = 1000
-"""Reserved for the names of parents, which precede a request's id."""
+"""The characters reserved for the names of parents, which precede a request's id."""
 
 
 def is_askable(request: InputRequest) -> bool:
-    """Whether a pause can contain this request: its arguments are not too long."""
+    """Whether a pause can contain this request, that is, its arguments are not too long."""
     return _size(request) <= _ROOM_BYTES
 
 
 def pause_for(requests: Iterable[InputRequest], within_s: float) -> CallPausedError:
-    """A pause for as many of these requests as one pause can have; the run pauses again for the others."""
+    """A pause for as many of these requests as it can contain. The run pauses again for the others."""
     chosen: list[InputRequest] = []
     room = _ROOM_BYTES
     for request in requests:
@@ -44,7 +44,7 @@ def pause_for(requests: Iterable[InputRequest], within_s: float) -> CallPausedEr
 
 
 def joined(pauses: Sequence[CallPausedError]) -> CallPausedError:
-    """A pause with the requests of all these pauses. It expires when the first of them does."""
+    """A pause with the requests of all these pauses. It expires with the first of them."""
     requests = [request for pause in pauses for request in pause.requests]
     return pause_for(requests, min(pause.expires_at for pause in pauses) - time.time())
 
@@ -53,7 +53,7 @@ async def all_of(children: Iterable[Awaitable[T]]) -> list[T]:
     """The results of all children, which run concurrently. A child that pauses does not end the others.
 
     Raises:
-        CallPausedError: children paused; it has the requests of all of them.
+        CallPausedError: children paused; the error has the requests of all of them.
     """
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(_or_pause(child)) for child in children]
@@ -72,9 +72,9 @@ async def _or_pause(child: Awaitable[T]) -> T | CallPausedError:
 
 
 def refusal_text(decision: InputDecision) -> str | None:
-    """What the model reads about a call that was not approved; None if it was approved."""
+    """The text for the model about a call that was not approved; None if it was approved."""
     if decision.decision == "expired":
-        return problem_text("NOT_APPROVED", "No one approved this call in time, so it did not run.")
+        return problem_text("NOT_APPROVED", "This call was not approved in time, so it did not run.")
     if decision.decision == "reject":
         reason = f" Reason: {decision.text}" if decision.text else ""
         return problem_text("NOT_APPROVED", f"The user rejected this call, so it did not run.{reason}")
@@ -82,14 +82,15 @@ def refusal_text(decision: InputDecision) -> str | None:
 
 
 async def credential_refusal(context: OrchestrationContext, tool: str, name: str, within_s: float) -> str | None:
-    """What the model reads if the user refuses a credential that the tool needs; None: the call ``name`` can be made.
+    """The text for the model if the user refuses a credential that the tool needs; None if the call ``name`` can be
+    made.
 
     Raises:
-        CallPausedError: a credential is missing, which the user can give.
+        CallPausedError: a credential is missing, and the user can give it.
         ServiceUnavailableError: the vault cannot be read.
     """
     if context.resumed and name in (await context.earlier_steps()).children:
-        return None  # its result is stored
+        return None  # the call's result is stored
     requests: list[InputRequest] = []
     for wanted in context.needed_credentials(tool):
         text = await context.missing_credential(wanted)
@@ -99,7 +100,7 @@ async def credential_refusal(context: OrchestrationContext, tool: str, name: str
         while decision := context.decision(request_id := f"{name}:{wanted.service}.{wanted.field}.{attempt}"):
             if decision.decision != "provided":
                 return _not_provided(wanted, decision)
-            attempt += 1  # it was not, or it was removed since
+            attempt += 1  # it was not provided, or was removed meanwhile
         requests.append(InputRequest(request_id, "credential", tool, text=text, credential=wanted))
     if requests:
         raise pause_for(requests, within_s)
@@ -108,7 +109,7 @@ async def credential_refusal(context: OrchestrationContext, tool: str, name: str
 
 def _not_provided(wanted: CredentialField, decision: InputDecision) -> str:
     if decision.decision == "expired":
-        return f"No one gave the credential for {wanted} in time, so the call was not made."
+        return f"The credential for {wanted} was not given in time, so the call was not made."
     reason = f" Reason: {decision.text}" if decision.text else ""
     return f"The user did not give the credential for {wanted}, so the call was not made.{reason}"
 

@@ -18,7 +18,7 @@ _FORMER_FIELDS: Final[Mapping[str, str]] = {
     "instruction": "prompt",
     "phoenix_prompt_name": "prompt_ref",
 }
-"""The names of a role's fields in toold's predecessor → today's names."""
+"""Maps the names of a role's fields in toold's predecessor to today's names."""
 _FORMER_GRANT_FIELDS: Final[Mapping[str, str]] = {
     "id": "name",
     "tool_id": "name",
@@ -30,7 +30,7 @@ _IGNORED_GRANT_FIELDS: Final = frozenset({"provider"})
 
 
 class FieldProblem(NamedTuple):
-    """What is wrong with a field."""
+    """The problem of a field."""
 
     path: tuple[str | int, ...]
     """The path to the field; empty if the problem concerns the whole definition."""
@@ -50,7 +50,7 @@ def read_agents(tables: object) -> dict[str, Agent]:
     """Returns the agents by name, from the tables of ``[agents.NAME]``.
 
     Raises:
-        AgentDefinitionError: one is invalid, or two agents delegate to each other.
+        AgentDefinitionError: an agent is invalid, or two agents delegate to each other.
     """
     if not isinstance(tables, Mapping):
         raise AgentDefinitionError(
@@ -91,7 +91,7 @@ def check_cycles(agents: Mapping[str, Agent]) -> None:
     """Checks that no agent calls itself, directly or through others.
 
     Raises:
-        AgentDefinitionError: one does; the message shows the cycle.
+        AgentDefinitionError: an agent calls itself; the message shows the cycle.
     """
     calls = {name: [called for role in agent.roles for called in role.agents] for name, agent in agents.items()}
     done: set[str] = set()
@@ -111,7 +111,7 @@ def _visit(name: str, path: tuple[str, ...], calls: Mapping[str, list[str]], don
 
 
 def _renamed(table: Mapping[str, Any]) -> dict[str, Any]:
-    """The table in one form: with today's names of fields, and with grants as tables."""
+    """The table in a uniform form: with today's names of fields, and with grants as tables."""
     renamed = _role(table)
     roles = renamed.get("roles")
     if isinstance(roles, Mapping):
@@ -136,14 +136,14 @@ def _grant(tool: Any) -> Any:
         return tool
     renamed = {_FORMER_GRANT_FIELDS.get(field, field): value for field, value in tool.items() if value is not None}
     grant = {field: value for field, value in renamed.items() if field not in _IGNORED_GRANT_FIELDS}
-    if {"name", "source"} <= grant.keys() and "include" not in grant:  # the predecessor: a tool and its server
+    if {"name", "source"} <= grant.keys() and "include" not in grant:  # the predecessor's form: a tool and its server
         grant["include"] = [grant.pop("name")]
     return grant
 
 
 def _relevant(error: ValidationError) -> list[ErrorDetails]:
     details = error.errors(include_url=False, include_input=False)
-    # An invalid role is left out of the list, which is then too short as well.
+    # The list omits an invalid role, and so may also be reported as too short.
     return [each for each in details if each["type"] != "too_short" or each["loc"] != ("roles",)] or details
 
 
@@ -151,7 +151,7 @@ def _problem(details: ErrorDetails, *, single: bool) -> str:
     """A sentence about a field; the fields of a ``single`` role are in the agent's table."""
     path = _path(details, single=single)
     place = ".".join(str(step) for step in path)
-    if details["type"] == "agent":  # its message begins with the field
+    if details["type"] == "agent":  # the message begins with the field
         return ": ".join(filter(None, (place, setting_message(details))))
     return f"{place} {_message(details, path, single=single)}"
 

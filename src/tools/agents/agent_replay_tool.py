@@ -28,32 +28,34 @@ from .run_difference import difference, difference_text, side_of
 
 REPLAY_TIMEOUT_S: Final = 1800.0
 MAX_LISTED_UNANSWERED: Final = 100
-"""The most calls that the answer lists: without a recorded result, and recorded but not made."""
+"""The maximum number of calls that the answer lists: those without a recorded result, and those recorded but not
+made.
+"""
 _DESCRIPTION: Final = """\
 Run one of your recorded runs of an agent again with another prompt or model, and compare: turns, calls, answer, tokens,
 cost. Tool calls are answered from the recording, unless `tools` is `live`. The replay asks models, within `run_budget`
-and `max_tokens`; by default within the agent's own limits.
+and `max_tokens`, or by default within the agent's limits.
 """
 
 
 class ReplayArguments(Arguments):
-    """A run, and what is different in its replay."""
+    """A run, and the changes for its replay."""
 
-    run_id: str = Field(min_length=1, max_length=1000, description="The run, as in agent_runs.")
+    run_id: str = Field(min_length=1, max_length=1000, description="The run's id, from agent_runs.")
     prompt: str | None = Field(
         default=None, min_length=1, max_length=MAX_PROMPT_CHARS, description="Another system prompt."
     )
     prompt_ref: str | None = Field(
-        default=None, min_length=1, max_length=200, description="Another system prompt, by its name."
+        default=None, min_length=1, max_length=200, description="The name of another system prompt."
     )
     model: str | None = Field(default=None, min_length=1, max_length=200, description="Another model.")
     role: str | None = Field(
         default=None,
         max_length=64,
-        description="The role that gets the prompt or model; default: all roles. Several roles: required for a prompt.",
+        description="The role that gets the prompt or model. Default: all roles; with several, a prompt requires it.",
     )
     tools: ToolsMode = Field(default="recorded", description="live: read-only tools run again.")
-    allow_writes: bool = Field(default=False, description="With live: tools that may write run, too.")
+    allow_writes: bool = Field(default=False, description="With live: tools that may write also run.")
     run_budget: Annotated[Amounts | None, Field(strict=False)] = Field(
         default=None, description="Money that the replay may cost, by currency."
     )
@@ -61,7 +63,7 @@ class ReplayArguments(Arguments):
 
 
 def agent_replay_tool(records: AgentRecords, prompts: PromptSource) -> Tool:
-    """The tool, for these records."""
+    """Returns the tool for these records."""
 
     async def agent_replay(arguments: ReplayArguments, context: OrchestrationContext) -> ToolOutput:
         if arguments.prompt is not None and arguments.prompt_ref is not None:
@@ -89,7 +91,7 @@ def agent_replay_tool(records: AgentRecords, prompts: PromptSource) -> Tool:
         Annotations(read_only_hint=False, destructive_hint=True, idempotent_hint=False, open_world_hint=True),
         REPLAY_TIMEOUT_S,
         orchestration=True,
-        agent=True,  # its roles are nested as those of the agent
+        agent=True,  # nests its roles as the agent does
     )
 
 
@@ -121,7 +123,7 @@ def _usable(record: AgentRecord, run: RecordedRun, records: AgentRecords) -> Run
 async def _changed(
     snapshot: RunSnapshot, arguments: ReplayArguments, prompts: PromptSource, context: OrchestrationContext
 ) -> RunSnapshot:
-    """The snapshot of the replay. Its models have no fallbacks, which would answer in their place.
+    """The snapshot of the replay. It has no fallbacks, so that only the chosen models answer.
 
     Raises:
         InvalidArgumentsError: the role does not exist, or it is unclear which role gets the prompt; or the model is
@@ -153,12 +155,12 @@ async def _changed(
             offered = with_model(offered, model, role)
         roles[role.name] = offered
     definition = agent.model_dump(mode="json", exclude_defaults=True)
-    # A replay repeats no call, so it may use a later engine than the run.
+    # A replay resumes no calls, so it may use a later engine than the run.
     return msgspec.structs.replace(snapshot, engine=ENGINE, agent=definition, roles=roles)
 
 
 async def _limit_spending(snapshot: RunSnapshot, arguments: ReplayArguments, context: OrchestrationContext) -> None:
-    """Limits the replay as its arguments say, or as the agent's runs are limited."""
+    """Limits the replay by its arguments, or by the limits of the agent's runs."""
     agent = Agent.model_validate(snapshot.agent)
     amounts, tokens = arguments.run_budget or agent.run_budget, arguments.max_tokens or agent.max_tokens
     if amounts or tokens:

@@ -1,4 +1,4 @@
-"""One run of an agent: its snapshot, and the hidden tools whose calls are its turns and its roles."""
+"""One run of an agent: its snapshot, and the hidden tools that run its turns and roles as calls."""
 
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -23,7 +23,7 @@ class ConversationSummary(msgspec.Struct, frozen=True):
 
     text: str
     until: float
-    """When the last turn that it covers was added (``Turn.at``)."""
+    """The time of the last turn that the summary covers (``Turn.at``)."""
 
 
 class RoleAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -38,21 +38,21 @@ class RoleAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
     summaries: int = 0
     warnings: tuple[str, ...] = ()
     of_conversation: ConversationSummary | None = None
-    """Its summary of the conversation, if it made one."""
+    """The role's summary of the conversation, if it made one."""
     stopped_by: str = ""
-    """``max_turns`` if the role had to answer before it was done."""
+    """``max_turns`` if the role had to answer early."""
     exited: bool = False
     """Whether the role ended the loop."""
     answered_by: str = ""
-    """The role that answered in its place."""
+    """The role that answered in place of this role."""
 
     @property
     def totals(self) -> RunTotals:
-        """The turns and calls of the role and of the roles that it delegated to."""
+        """The turns and calls of the role, and of the roles to which it delegated."""
         return RunTotals(self.turns, self.calls, self.unlisted_calls, self.summaries, self.warnings)
 
     def with_totals(self, totals: RunTotals) -> "RoleAnswer":
-        """The same answer with the turns and calls of more roles."""
+        """The same answer with these turns and calls."""
         return msgspec.structs.replace(self, **totals._asdict())
 
 
@@ -73,14 +73,15 @@ async def agent_role(_arguments: RoleArguments, _context: OrchestrationContext) 
 
 
 class AgentRun:
-    """A run, in the call of the agent and in the calls of its roles. Each role is a separate call, except the role in
-    charge in flows that have one."""
+    """A run, in the call of the agent and in the calls of its roles. Each role is a separate call, except the leader in
+    flows that have one.
+    """
 
     def __init__(self, snapshot: RunSnapshot, cache_key: str, run_role: "RunRole") -> None:
         """``run_role`` runs the roles that are separate calls.
 
         Raises:
-            ServiceUnavailableError: the run was begun by another version of the engine.
+            ServiceUnavailableError: another version of the engine began the run.
         """
         if snapshot.engine != ENGINE:
             message = f"This run was begun by another version of the agent engine ({snapshot.engine}, now {ENGINE})."
@@ -104,12 +105,12 @@ class AgentRun:
         self._role_tool = agent_role.with_function(self._run_role_call)
 
     def offered(self, role: Role) -> RoleSnapshot:
-        """What the snapshot has for a role."""
+        """The snapshot of a role."""
         return self.snapshot.roles[role.name]
 
     @property
     def turns_left(self) -> int:
-        """The turns that the run may still make."""
+        """The number of turns that the run may still make."""
         return max(0, self.agent.max_turns - self._turns)
 
     async def turn(
@@ -141,11 +142,11 @@ class AgentRun:
     async def role_call(
         self, role: Role, prompt: str, name: str, context: OrchestrationContext, *, with_history: bool, stream: bool
     ) -> ToolResult:
-        """Runs a role as the child call ``name``; its data is a ``RoleAnswer``."""
+        """Runs a role as the child call ``name``, whose data is a ``RoleAnswer``."""
         arguments = self.role_arguments(role, prompt, with_history=with_history)
         on_chunk = context.stream if stream and context.streaming else None
         result = await context.call(self._role_tool, arguments, name=name, journal=True, on_chunk=on_chunk)
-        if result.metadata.replayed and result.error is None:  # its turns are not repeated
+        if result.metadata.replayed and result.error is None:  # the role's turns are not repeated
             self._turns += msgspec.convert(result.structured, RoleAnswer).turns
         return result
 
@@ -172,7 +173,7 @@ def answer_of(result: ToolResult, role: Role, name: str) -> RoleAnswer:
 
 
 def role_failed(error: CallError, role: Role) -> CallError:
-    """The error of a role, with the role's name. The error of a role's separate call has it already."""
+    """The error of a role with the role's name, unless the message has the name already."""
     place = f"role {role.name}: "
     return type(error)(
         f"{place}{error.message.removeprefix(place)}",

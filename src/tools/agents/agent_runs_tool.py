@@ -15,23 +15,24 @@ from .recorded_run import read_run, run_data
 
 
 class RunsArguments(Arguments):
-    """Which runs, or which run."""
+    """A filter of runs, or a single run."""
 
     run_id: str | None = Field(
-        default=None, min_length=1, max_length=1000, description="A run, turn by turn: the id of its call."
+        default=None, min_length=1, max_length=1000, description="The id of a run, to show it turn by turn."
     )
     agent: str | None = Field(default=None, max_length=200, description="Only runs of this agent.")
     states: list[AgentRunState] = Field(default=[], max_length=4, description="Only runs in these states.")
-    limit: int = Field(default=20, ge=1, le=MAX_LISTED_RUNS, description="How many runs, the newest first.")
+    limit: int = Field(default=20, ge=1, le=MAX_LISTED_RUNS, description="Maximum number of runs, newest first.")
 
 
 def agent_runs_tool(records: AgentRecords) -> Tool:
-    """The tool, for these records."""
+    """Returns the tool for these records."""
 
     @tool("agent_runs", read_only=True, open_world=False, idempotent=True, unmetered=True)
     async def agent_runs(arguments: RunsArguments, context: LookupContext) -> dict[str, Any]:
-        """List your runs of agents (`runs`; operators get those of all principals), or show the run `run_id` turn by
-        turn: role, model, text, tool calls with arguments, tokens, cost. `not_kept` lists what is no longer stored.
+        """List your runs of agents (operators get the runs of all principals), or show the run `run_id` turn by turn:
+        role, model, text, tool calls with arguments, tokens, cost. `not_kept` lists the steps that are no longer
+        stored.
         """
         principal = context.principal
         if arguments.run_id is None:
@@ -54,6 +55,6 @@ def _shown(record: AgentRecord, *, shown: bool) -> dict[str, Any]:
 
 
 def summary_data(run: AgentRunSummary) -> dict[str, Any]:
-    """A run without its turns, with all sums, even if they are 0."""
+    """A run without its turns. Sums are included even if they are 0."""
     sums = {"turns": run.turns, "calls": run.calls, "input_tokens": run.input_tokens}
     return {**msgspec.to_builtins(run), **sums, "output_tokens": run.output_tokens, "cost": run.cost}

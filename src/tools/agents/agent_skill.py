@@ -6,12 +6,12 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstra
 from pydantic_core import PydanticCustomError
 
 MAX_SKILLS: Final = 64
-"""The most skills of an agent; each is in every card that is sent."""
+"""The maximum number of skills of an agent. Every card contains all of them."""
 
 MAX_SKILL_CHARS: Final = 4000
-"""The most characters of a description or an example."""
+"""The maximum length of a description or an example."""
 MAX_WORD_CHARS: Final = 200
-"""The most characters of an id, a name or a tag."""
+"""The maximum length of an id, a name or a tag."""
 MAX_TAGS: Final = 50
 MAX_EXAMPLES: Final = 20
 
@@ -20,19 +20,19 @@ _Word = Annotated[str, StringConstraints(min_length=1, max_length=MAX_WORD_CHARS
 
 
 class AgentSkill(BaseModel):
-    """Something that an agent can do."""
+    """A skill of an agent."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
     id: _Word
     name: _Word | None = None
-    """If None, the id is the name."""
+    """The id; None: the name."""
     description: _Text
     tags: Annotated[tuple[_Word, ...], Field(min_length=1, max_length=MAX_TAGS)] = ("agent",)
     examples: Annotated[tuple[_Text, ...], Field(max_length=MAX_EXAMPLES)] = ()
-    """Messages to try."""
+    """Example messages."""
     extended: bool = False
-    """Whether it is only on the extended card, which needs a token."""
+    """Whether the skill is only on the extended card, which needs a token."""
 
 
 def _distinct(skills: tuple[AgentSkill, ...]) -> tuple[AgentSkill, ...]:
@@ -44,4 +44,4 @@ def _distinct(skills: tuple[AgentSkill, ...]) -> tuple[AgentSkill, ...]:
 
 
 AgentSkills = Annotated[tuple[AgentSkill, ...], Field(max_length=MAX_SKILLS), AfterValidator(_distinct)]
-"""The skills of an agent, each with another id."""
+"""The skills of an agent, with unique ids."""

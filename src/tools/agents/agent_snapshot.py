@@ -1,6 +1,6 @@
-"""The snapshot of a run: everything that its turns depend on, stored before the first turn.
+"""The snapshot of a run: everything on which its turns depend, stored before the first turn.
 
-A run that is resumed uses its snapshot, so changes of prompts, tools, models and the configuration do not change it.
+A resumed run uses its snapshot, so changes of prompts, tools, models and the configuration do not affect it.
 """
 
 import asyncio
@@ -25,10 +25,11 @@ from .agent_definition import Agent, Role, ToolGrant
 from .searched_collections import COLLECTION_PREFIX, optional_searches
 
 ENGINE: Final = 2
-"""The version of the engine: how turns and calls are named, and what they contain. A run of another version cannot
-be resumed."""
+"""The version of the engine, that is, of the names and contents of turns and calls. A run of another version cannot be
+resumed.
+"""
 AGENT_SOURCE: Final = "agents"
-"""``Tool.source`` of agents."""
+"""The ``Tool.source`` of agents."""
 EXIT_FUNCTION: Final = "exit_loop"
 ASK_FUNCTION: Final = "ask_user"
 
@@ -49,34 +50,34 @@ class OfferedFunction(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class RoleSnapshot(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A role as the run uses it."""
+    """The prompt, model and functions of a role in the run."""
 
     prompt: str
     model: str
     """A model's id."""
     window: int = 0
-    """Its context window in tokens; 0 if unknown."""
+    """The model's context window in tokens; 0 if unknown."""
     room: int = 0
-    """The most tokens that a prompt may have by the estimate, if the window is known."""
+    """The maximum estimated tokens of a prompt, if the window is known."""
     functions: tuple[OfferedFunction, ...] = ()
     prompt_source: str = ""
     prompt_version: str = ""
     images: tuple[int, ...] = ()
-    """The images of the message that its model accepts, as places in ``RunSnapshot.images``."""
+    """The images of the message that the model accepts, as indexes of ``RunSnapshot.images``."""
 
 
 class CodeSnapshot(msgspec.Struct, frozen=True):
-    """The code of a custom agent, and the values that it gets again in a resumed run."""
+    """The code of a custom agent, and the values that stay the same in a resumed run."""
 
     package: str
-    """The name and version of its package."""
+    """The name and version of the package."""
     run_id: str
     started_at: float
-    """In Unix seconds."""
+    """The start of the run, in Unix seconds."""
 
 
 class RunSnapshot(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a run depends on."""
+    """Everything on which a run depends."""
 
     engine: int
     agent: dict[str, Any]
@@ -104,8 +105,8 @@ async def make_snapshot(
     code: CodeSnapshot | None = None,
     images: tuple[str, ...] = (),
 ) -> RunSnapshot:
-    """Resolves the prompts, tools and models of all roles. ``code``: the code of a custom agent; ``images``: those of
-    the message, as URLs.
+    """Resolves the prompts, tools and models of all roles. ``code`` is the code of a custom agent; ``images`` are the
+    message's images, as URLs.
 
     Raises:
         ServiceUnavailableError: a prompt, a tool or an agent is not available, or no provider is configured.
@@ -143,14 +144,14 @@ async def make_snapshot(
 
 
 def with_model(snapshot: RoleSnapshot, model: Model, role: Role) -> RoleSnapshot:
-    """Returns the role for another model, with the same images if that model accepts images."""
+    """Returns the role's snapshot for another model, with the same images if this model accepts images."""
     images = snapshot.images if "image" in model.inputs else ()
     room = _room(model, role)
     return msgspec.structs.replace(snapshot, model=model.id, window=model.context_window or 0, room=room, images=images)
 
 
 def image_problem(model: Model, image: str) -> str | None:
-    """Why a model does not accept an image; None if it does."""
+    """Why a model does not accept an image; None if it accepts it."""
     problem = unsupported(model, ModelRequirements(0, images=True, image_urls=image.startswith("https:")))
     return None if problem is None or problem[0] != "images" else problem[1]
 
@@ -161,14 +162,16 @@ def _room(model: Model, role: Role) -> int:
 
 
 def _shown(prompt: ResolvedPrompt) -> tuple[str, ...]:
-    """The warnings for a caller without the operator right, without paths and addresses."""
+    """The warnings without paths and addresses, for a caller without the operator right."""
     return (f"a source of prompts failed; a prompt is from {prompt.source}",) if prompt.warnings else ()
 
 
 async def _prompts(
     agent: Agent, variables: Mapping[str, Any], prompts: PromptSource, *, operator: bool
 ) -> list[ResolvedPrompt]:
-    """The prompts of all roles, requested concurrently: each may take as long as all servers' time limits."""
+    """The prompts of all roles, requested concurrently, because each may take as long as the time limits of all
+    servers.
+    """
     resolved = await asyncio.gather(
         *(role_prompt(agent, role, variables, prompts, operator=operator) for role in agent.roles),
         return_exceptions=True,
@@ -185,7 +188,7 @@ async def role_prompt(
     """Returns the system prompt of a role.
 
     Raises:
-        ServiceUnavailableError: it is not available; paths and addresses are shown to an ``operator`` only.
+        ServiceUnavailableError: the prompt is not available. Only an ``operator`` sees paths and addresses.
     """
     if agent.execution_type == "custom" and role.prompt is None and role.prompt_ref is None:
         return ResolvedPrompt("", "code", "")
@@ -205,8 +208,8 @@ def _chosen_model(
     functions: tuple[OfferedFunction, ...],
     context: OrchestrationContext,
 ) -> tuple[Model, tuple[str, ...]]:
-    """The role's model, else the prompt's, else the agent's. If the prompt's model cannot be used, this is only a
-    warning, because a prompt server names a model in every prompt, which may be meant for other users of the prompt.
+    """The role's model, else the prompt's, else the agent's. An unusable model of a prompt is only a warning, because
+    prompt servers name a model in every prompt, possibly for other users of the prompt.
     """
     if role.model is None and prompt.model is not None:
         try:
@@ -237,7 +240,7 @@ def select_role_model(
     """Returns the model with this name, or the default model, for the turns of a role that sees ``images``.
 
     Raises:
-        InvalidArgumentsError: it is unknown, or cannot do what the role requires.
+        InvalidArgumentsError: the model is unknown, or cannot do what the role requires.
         ServiceUnavailableError: no provider is configured.
     """
     requirements = ModelRequirements(
@@ -257,7 +260,7 @@ def offered_functions(agent: Agent, role: Role, tools: Mapping[str, Tool]) -> tu
     """The functions of a role, from the ``tools`` that the run may call. Pure.
 
     Raises:
-        ServiceUnavailableError: a tool or agent that the role names is not among them.
+        ServiceUnavailableError: a tool or agent that the role names is missing.
     """
     functions = [
         *(_tool_function(role, tool) for tool in _granted(agent, role, tools)),
@@ -274,7 +277,8 @@ def offered_functions(agent: Agent, role: Role, tools: Mapping[str, Tool]) -> tu
 
 
 def _check_approvals(agent: Agent, role: Role, targets: Collection[str]) -> None:
-    """Checks that each pattern of ``approve`` matches a tool or an agent of the role: a misspelt one protects nothing.
+    """Checks that each pattern of ``approve`` matches a tool or an agent of the role, because a misspelt pattern
+    protects nothing.
 
     Raises:
         ServiceUnavailableError: a pattern matches nothing.
@@ -332,7 +336,7 @@ def _delegation(role: Role, kind: FunctionKind, name: str) -> OfferedFunction:
 
 _TASK: Final = {
     "type": "object",
-    "properties": {"prompt": {"type": "string", "description": "The task, with all that is needed to do it."}},
+    "properties": {"prompt": {"type": "string", "description": "The task, with everything that is needed to do it."}},
     "required": ["prompt"],
     "additionalProperties": False,
 }

@@ -1,6 +1,6 @@
-"""The steps of a custom agent's code: their names, whether a resumed run repeats them, and how the code is stopped.
+"""The steps of a custom agent's code: names them, checks that a resumed run repeats them, and stops the code.
 
-If a run pauses, or does not repeat its steps, its code gets no exception, because it could catch it. Instead, its step
+If a run pauses, or does not repeat its steps, the code gets no exception, because it could catch it. Instead, the step
 never returns, and the run ends the code.
 """
 
@@ -23,16 +23,17 @@ from .run_totals import RunTotals
 T = TypeVar("T")
 
 MAX_STEPS: Final = 10_000
-"""The most steps of one run, so that code that never ends does not fill the journal."""
+"""The maximum number of steps of one run, so that endless code does not fill the journal."""
 _SETTLE: Final = 5
-"""Iterations of the event loop until a paused run counts as idle: code that has just got a result may still make its
-next step.
+"""The iterations of the event loop after which a paused run counts as idle. Code that has just got a result may still
+make its next step.
 """
 
 
 def request_id(step: str, content: Json) -> str:
-    """The id of a request to a person. It depends on what is asked, so that a decision is never used for anything
-    else."""
+    """The id of a request to a person. It depends on the request's content, so that a decision is never used for
+    another request.
+    """
     return f"{step}-{sha256(msgspec.json.encode(content, order='sorted')).hexdigest()[:8]}"
 
 
@@ -40,13 +41,13 @@ class AgentSteps:
     """The steps of one run of a custom agent's code."""
 
     def __init__(self, agent: str, earlier: EarlierSteps, package: str) -> None:
-        """``package``: the code's, for the error of a run that does not repeat its steps."""
+        """``package`` is the code's package, for the error of a run that does not repeat its steps."""
         self._agent = agent
         self._package = package
         self._earlier: dict[str, tuple[str, bytes]] = {
             name: call for name, call in earlier.children.items() if name != "snapshot" and "#" not in name
         }
-        # Not requests for credentials: their ids have a colon, and a run that finds the credential makes none.
+        # Without requests for credentials, whose ids have a colon: a run that finds the credential makes no request.
         self._decided = {name.rpartition("-")[0]: name for name in earlier.decided if ":" not in name}
         self._totals: dict[str, RunTotals] = {}
         self._active = 0
@@ -83,7 +84,7 @@ class AgentSteps:
             await self._never()
 
     async def check_call(self, step: str, tool: str, arguments: Mapping[str, Json]) -> None:
-        """Stops the run if this step was a different call, or not a call, before the run was resumed."""
+        """Stops the run if, before it was resumed, this step was a different call, or not a call."""
         decided = self._decided.pop(step, None)
         earlier = self._earlier.pop(step, None)
         if decided is not None and earlier is None:
@@ -94,7 +95,7 @@ class AgentSteps:
             await self._differs(f"step {step} called {tool} with other arguments")
 
     async def check_request(self, step: str, request: str) -> None:
-        """Stops the run if this step was a call, or asked a person something else, before the run was resumed."""
+        """Stops the run if, before it was resumed, this step was a call, or another request to a person."""
         if step in self._earlier and step not in self._decided:
             await self._differs(f"step {step} called {self._earlier[step][0]}, and now asks a person")
         decided = self._decided.pop(step, request)
@@ -102,7 +103,7 @@ class AgentSteps:
             await self._differs(f"step {step} asked a person something else")
 
     def unrepeated(self) -> CallError | None:
-        """The error if the code ended without steps that it made before the run was resumed; else None."""
+        """The error if the code ended without a step that it made before the run was resumed; None otherwise."""
         missing = sorted({*self._earlier, *self._decided})
         return self._difference(f"it ended without step {missing[0]}, which it made before") if missing else None
 
@@ -123,7 +124,7 @@ class AgentSteps:
         await self._never()
 
     async def guarded(self, work: Awaitable[T]) -> T:
-        """The result of a step's work. If it pauses, the run pauses, once the other running steps have ended."""
+        """The result of a step's work. If the work pauses, the run pauses once the other running steps have ended."""
         self._active += 1
         self._idle.clear()
         try:
@@ -142,11 +143,11 @@ class AgentSteps:
         raise AssertionError("nothing sets the future")
 
     async def run(self, code: "asyncio.Task[T]") -> T:
-        """The result of the code, whatever it raises.
+        """Runs the code and returns its result. Passes on exceptions of the code.
 
         Raises:
-            CallPausedError: steps wait for a person.
-            CallError: the code made too many steps, or did not repeat those of an earlier run.
+            CallPausedError: steps wait for a person. CallError: the code made too many steps, or did not repeat the
+            steps of an earlier run.
         """
         stopped = asyncio.create_task(self._stopped.wait())
         try:
@@ -175,6 +176,6 @@ class AgentSteps:
 
 
 def _retrieve(code: "asyncio.Task[T]") -> None:
-    """Takes the exception of code that was stopped, so that asyncio does not log it."""
+    """Retrieves the exception of stopped code, so that asyncio does not log it."""
     if not code.cancelled():
         code.exception()

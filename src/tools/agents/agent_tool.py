@@ -1,4 +1,4 @@
-"""The tool of an agent: a message in, a run of its roles, an answer out."""
+"""The tool of an agent: answers a message with a run of the agent's roles."""
 
 from collections.abc import Iterable
 from typing import Any, Final
@@ -30,9 +30,9 @@ DETACHED_TIMEOUT_S: Final = 3600.0
 DETACHED_AGENT_TIMEOUT_S: Final = DETACHED_TIMEOUT_S + CALL_MARGIN_S
 """The timeout of an agent's call that is detached from the start."""
 MAX_IMAGES: Final = 16
-"""The most images of a message; the same as for ``chat``."""
+"""The maximum number of images of a message, as for ``chat``."""
 MAX_IMAGES_BYTES: Final = 20 * 1024 * 1024
-"""The size limit of all images of a message together, as URLs. They are part of the snapshot and of each request to a
+"""The maximum size of all images of a message, as URLs. They are part of the snapshot and of each request to a
 model.
 """
 _STATE_KEY: Final = "last_agent_call"
@@ -51,12 +51,12 @@ class AgentArguments(Arguments):
         max_length=MAX_IMAGES,
         description="Paths in the workspace (PNG, JPEG, WebP, GIF), or https: or data:image/ URLs.",
     )
-    variables: dict[str, Variable] = Field(default={}, max_length=100, description="Variables of its prompts.")
+    variables: dict[str, Variable] = Field(default={}, max_length=100, description="Variables of the agent's prompts.")
     detach: bool = Field(
         default=False, description="Return a call_id at once, for call_status, call_result and cancel_call."
     )
     dry_run: bool = Field(
-        default=False, description="Resolve prompts, models and tools, and return them; ask no model."
+        default=False, description="Resolve prompts, models and tools, and return them without asking a model."
     )
     timeout_s: float | None = Field(
         default=None, gt=0, le=MAX_DETACHED_TIMEOUT_S, description="Timeout of a detached run; default 3600."
@@ -64,19 +64,19 @@ class AgentArguments(Arguments):
 
 
 class SnapshotArguments(Arguments):
-    """What a snapshot depends on."""
+    """The values on which a snapshot depends."""
 
     agent: str
 
 
 @tool("agent_snapshot", read_only=True, open_world=True, timeout_s=120.0, orchestration=True)
 async def agent_snapshot(_arguments: SnapshotArguments, _context: OrchestrationContext) -> ToolOutput:
-    """Store what a run depends on: the definition, prompts, tools and models."""
+    """Store everything on which a run depends: the definition, prompts, tools and models."""
     raise NotImplementedError  # a run replaces this function with one that has its agent
 
 
 def agent_tools(agents: Iterable[Agent], prompts: PromptSource, busy: BusyConversations) -> list[Tool]:
-    """One tool per agent. When definitions change, the new tools get the same ``busy``."""
+    """One tool per agent. When definitions change, pass the same ``busy`` to the new tools."""
     return [_agent_tool(agent, prompts, busy) for agent in agents]
 
 
@@ -123,7 +123,7 @@ async def _begin(
     prompts: PromptSource,
     context: OrchestrationContext,
 ) -> AgentRun:
-    """The run with its snapshot, which a resumed run reads from the journal.
+    """The run with its snapshot. A resumed run reads the snapshot from the journal.
 
     Raises:
         CallError: as raised by ``make_snapshot``.
@@ -147,8 +147,8 @@ async def _read_images(images: list[str], context: OrchestrationContext) -> tupl
     """The images as URLs.
 
     Raises:
-        CallError: as raised by ``read_images``.
-        InvalidArgumentsError: they have more than ``MAX_IMAGES_BYTES`` together.
+        CallError: as raised by ``read_images``. InvalidArgumentsError: the images have more than ``MAX_IMAGES_BYTES``
+        together.
     """
     read = await read_images(images, context)
     size = sum(map(len, read))
@@ -169,8 +169,8 @@ async def _limit_spending(today: Agent, run: AgentRun, context: OrchestrationCon
         RateLimitedError: the agent's budget of the day is spent.
     """
     agent = run.agent
-    if agent.run_budget or today.daily_budget or agent.max_tokens or agent.custom:  # custom code may ask what is left
-        # In a resumed run, the model of a role that has ended may no longer exist; only a turn that needs it fails.
+    if agent.run_budget or today.daily_budget or agent.max_tokens or agent.custom:  # custom code may read the budget
+        # In a resumed run, the model of an ended role may no longer exist. Only a turn that needs it fails.
         roles = () if context.resumed else agent.roles
         models = [context.daemon.catalog.resolve(run.offered(role).model) for role in roles]
         return await context.limit_spending(
@@ -186,8 +186,8 @@ def _of_snapshot(result: ToolResult) -> RunSnapshot:
 
 
 def _add_turns(conversation: Conversation, prompt: str, flow: FlowAnswer, agent: str, call_id: str) -> None:
-    """Adds the message and its answer once: a run that is resumed after they were stored does not add them again. The
-    conversation keeps all turns; a summary of earlier turns is stored next to them.
+    """Adds the message and its answer once, even if the run is resumed after they were stored. The conversation keeps
+    all turns; a summary of earlier turns is stored next to them.
     """
     state = conversation.state if isinstance(conversation.state, dict) else {}
     if state.get(_STATE_KEY) == call_id:
@@ -200,7 +200,9 @@ def _add_turns(conversation: Conversation, prompt: str, flow: FlowAnswer, agent:
 
 
 def earlier_turns(conversation: Conversation) -> tuple[Turn, ...]:
-    """The turns that roles read. If there is a summary: a turn with it, and the turns that it does not cover."""
+    """The turns that roles read. If there is a summary, a turn with the summary and the turns that it does not
+    cover.
+    """
     state = conversation.state if isinstance(conversation.state, dict) else {}
     try:
         summary = msgspec.convert(state.get(_SUMMARY_KEY), ConversationSummary)
@@ -211,7 +213,7 @@ def earlier_turns(conversation: Conversation) -> tuple[Turn, ...]:
 
 
 def resolved_data(agent: Agent, snapshot: RunSnapshot) -> dict[str, Any]:
-    """What each role of a run would have: its model, the source of its prompt, and its functions."""
+    """For each role of a run: its model, the source of its prompt, and its functions."""
     roles = {
         name: {
             "model": role.model,

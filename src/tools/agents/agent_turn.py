@@ -1,4 +1,4 @@
-"""The hidden tool ``agent_turn``: one turn of a role is one child call of its run."""
+"""The hidden tool ``agent_turn``, which makes each turn of a role a child call of its run."""
 
 from collections.abc import Callable
 from typing import Any, Final
@@ -14,7 +14,7 @@ from .agent_messages import TurnAnswer, images_of, messages_of, turn_answer
 from .agent_snapshot import OfferedFunction, RoleSnapshot, select_role_model
 
 TURN_TIMEOUT_S: Final = 900.0
-"""The limit for one turn, within the run's remaining time. A model that thinks may need 300 s per attempt."""
+"""The timeout of one turn, within the run's remaining time. A model that thinks may need 300 s per attempt."""
 
 
 class TurnFunction(Arguments):
@@ -38,7 +38,7 @@ class TurnArguments(Arguments):
     """The functions that a custom agent's code offers the model; None: the role's functions."""
     temperature: float | None = None
     max_tokens: int | None = None
-    """Like ``temperature``, this replaces the role's setting."""
+    """Replaces the role's setting, like ``temperature``."""
 
 
 async def run_turn(
@@ -50,7 +50,7 @@ async def run_turn(
     arguments: TurnArguments,
     context: ToolContext,
 ) -> ToolOutput:
-    """Asks the role's model for its next answer. ``images`` are those of the run's message.
+    """Asks the role's model for its next answer. ``images`` are the images of the run's message.
 
     Raises:
         CallError: as raised by ``ask_role_model``.
@@ -86,8 +86,8 @@ async def ask_role_model(
     context: ToolContext,
     images: tuple[str, ...] = (),
 ) -> TurnAnswer:
-    """Sends the request, which has ``images``, to the role's model; if it fails before its answer begins, to those of
-    ``fallback``, or of its provider if that is None.
+    """Sends the request, which has ``images``, to the role's model. If it fails before its answer begins, the models of
+    ``fallback`` follow, or if that is None, the provider's fallbacks.
 
     Raises:
         CallError: the vendor failed, or the model is no longer available.

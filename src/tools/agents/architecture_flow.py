@@ -28,8 +28,8 @@ from .architecture_plan import (
 
 
 class ArchitectureFlow:
-    """One run. The names of its child calls depend only on the plan and on earlier answers, so a resumed run repeats no
-    call.
+    """One run. The names of its child calls depend only on the plan and on earlier answers, so a resumed run does not
+    repeat calls.
     """
 
     def __init__(self, plan: ArchitecturePlan, context: OrchestrationContext) -> None:
@@ -40,7 +40,7 @@ class ArchitectureFlow:
         self._iterations = 0
 
     async def run(self, query: str) -> dict[str, Any]:
-        """The answer of the architecture, and how each agent ended.
+        """Returns the answer of the architecture, and the outcome of each agent.
 
         Raises:
             CallPausedError: agents wait for a person.
@@ -74,8 +74,8 @@ class ArchitectureFlow:
         self._context.report_parts(PartsOutcome("unknown" if unknown else "failed", reason))
 
     async def _in_order(self, query: str, suffix: str) -> MemberOutcome:
-        """Each agent gets the answer of the previous one. An agent that fails ends the run, because the next one has
-        nothing to work on.
+        """Each agent gets the previous agent's answer. A failed agent ends the run, because the next agent would have
+        no input.
         """
         outcome = _UNUSED
         for place in range(len(self._plan.members)):
@@ -109,7 +109,7 @@ class ArchitectureFlow:
         return await self._ask(aggregator, combining_prompt(query, answers), f"m{aggregator}")
 
     async def _routed(self, query: str) -> MemberOutcome:
-        """The hub chooses who answers, or answers itself."""
+        """The hub chooses the agent that answers, or answers itself."""
         leader = self._plan.leader()
         below = self._plan.members[leader].below
         outcome = await self._ask(leader, routing_prompt(query, self._members(below)), f"m{leader}")
@@ -122,7 +122,7 @@ class ArchitectureFlow:
         return await self._ask(place, query, f"m{place}")
 
     async def _delegated(self, leader: int, query: str, name: str) -> MemberOutcome:
-        """The leader gives tasks to the agents below it, which may do the same, and answers from their answers."""
+        """The leader gives tasks to the agents below it, which may also delegate, and answers from their answers."""
         below = self._plan.members[leader].below
         if not below:
             return await self._ask(leader, query, name)
@@ -152,7 +152,7 @@ class ArchitectureFlow:
         return outcome
 
     async def _ask(self, place: int, prompt: str, name: str) -> MemberOutcome:
-        """One agent's answer; calls that failed for a temporary reason are repeated."""
+        """One agent's answer. Calls that fail for a temporary reason are repeated."""
         member, pauses = self._plan.members[place], list[CallPausedError]()
         if self._left() <= 0:
             return self._failed(place, f"the architecture's timeout of {self._plan.timeout_s:g} s is over")

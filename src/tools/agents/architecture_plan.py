@@ -1,4 +1,4 @@
-"""The plan of an architecture, the prompts for its agents, and how their answers are read. Pure."""
+"""The plan of an architecture, the prompts for its agents, and the parsing of their answers. Pure."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -8,7 +8,7 @@ import msgspec
 
 Pattern = Literal["sequential", "parallel", "loop", "coordinator", "hub-spoke", "hierarchical"]
 AGGREGATOR: Final = "aggregator"
-"""The role, in a parallel architecture, of the agent that answers from the others' answers."""
+"""In a parallel architecture, the role of the agent that combines the answers of the others."""
 _FENCE: Final = re.compile(r"\A\s*```[a-z]*\s*\n(.*)\n\s*```\s*\Z", re.DOTALL)
 
 
@@ -16,16 +16,16 @@ class PlanMember(msgspec.Struct, frozen=True):
     """An agent of an architecture."""
 
     name: str
-    """In the answer and in what other agents read; unique in the architecture."""
+    """The agent's name in the answer and in the prompts of other agents; unique in the architecture."""
     tool: str
     description: str
     role: str
     below: tuple[int, ...] = ()
-    """The indexes of the agents that it may give tasks to."""
+    """The indexes of the agents to which it may give tasks."""
 
 
 class ArchitecturePlan(msgspec.Struct, frozen=True):
-    """An architecture as a call runs it."""
+    """The plan of an architecture, as a call runs it."""
 
     name: str
     pattern: Pattern
@@ -36,24 +36,24 @@ class ArchitecturePlan(msgspec.Struct, frozen=True):
     stop_when: str | None = None
 
     def leader(self) -> int:
-        """The index of the agent that answers, and gives tasks to others."""
+        """The index of the agent that answers and gives tasks to others."""
         below = {place for member in self.members for place in member.below}
         roots = [place for place in range(len(self.members)) if place not in below]
         return next((place for place in roots if self.members[place].below), 0)
 
 
 class MemberOutcome(msgspec.Struct, frozen=True, omit_defaults=True):
-    """How an agent ended."""
+    """The outcome of an agent."""
 
     status: Literal["success", "error", "skipped"]
     result: str | msgspec.UnsetType = msgspec.UNSET
     error: str | msgspec.UnsetType = msgspec.UNSET
     effect_unknown: bool = False
-    """Whether it failed and may have had an effect."""
+    """Whether the agent failed but may have had an effect."""
 
     @property
     def text(self) -> str:
-        """Its result, or the error as other agents read it."""
+        """The result, or a text with the error for other agents."""
         return self.result if isinstance(self.result, str) else f"[failed: {self.error}]"
 
 
@@ -67,12 +67,12 @@ def planning_prompt(query: str, members: Sequence[PlanMember]) -> str:
 
 
 def combining_prompt(query: str, answers: Sequence[tuple[str, MemberOutcome]]) -> str:
-    """Asks an agent to answer from what others answered."""
+    """Asks an agent to answer from the answers of others."""
     return f"{query}\n\n---\nThe answers of other agents:\n\n{blocks(answers)}\n\nNow answer the request."
 
 
 def routing_prompt(query: str, members: Sequence[PlanMember]) -> str:
-    """Asks an agent to choose which one answers."""
+    """Asks an agent to choose the agent that answers."""
     return (
         f"{query}\n\n---\nOne of these agents can answer instead of you:\n{_listed(members)}\n\n"
         'To let one answer, answer with nothing but JSON: {"agent": "NAME"}. If none fits, answer the request itself.'

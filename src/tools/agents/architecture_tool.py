@@ -16,24 +16,24 @@ from .architecture_plan import ArchitecturePlan
 
 INVOKE_TOOL = "invoke_architecture"
 MAX_ARCHITECTURE_S = 1800.0
-"""The longest timeout, which is that of an agent's run."""
+"""The maximum timeout, as for an agent's run."""
 
 PlanOf = Callable[[str], ArchitecturePlan]
-"""The plan of an architecture by its id. Raises a ``CallError`` if there is none, or if it cannot run here."""
+"""Returns the plan of an architecture by its id. Raises a ``CallError`` if there is none, or it cannot run here."""
 
 
 class InvokeArguments(Arguments):
     """An architecture and a query."""
 
-    architecture: str = Field(min_length=1, max_length=200, description="Its id in the registry.")
-    query: str = Field(min_length=1, max_length=200_000, description="What its agents are asked.")
+    architecture: str = Field(min_length=1, max_length=200, description="The architecture's id in the registry.")
+    query: str = Field(min_length=1, max_length=200_000, description="The query to its agents.")
     detach: bool = Field(
         default=False, description="Return a call_id at once, for call_status, call_result and cancel_call."
     )
 
 
 class PlanArguments(Arguments):
-    """What the stored plan depends on."""
+    """The values on which the stored plan depends."""
 
     architecture: str
 
@@ -45,7 +45,7 @@ async def architecture_plan(_arguments: PlanArguments, _context: OrchestrationCo
 
 
 def architecture_tool(plan_of: PlanOf) -> Tool:
-    """The tool, for these architectures."""
+    """Returns the tool for these architectures."""
 
     @tool(
         INVOKE_TOOL,
@@ -57,7 +57,8 @@ def architecture_tool(plan_of: PlanOf) -> Tool:
     )
     async def invoke_architecture(arguments: InvokeArguments, context: OrchestrationContext) -> dict[str, Any]:
         """Ask several agents of the registry together, in the pattern of an architecture: sequential, parallel, loop,
-        coordinator, hub-spoke or hierarchical. `results` has how each agent ended, `answer` that of the whole.
+        coordinator, hub-spoke or hierarchical. `results` has the outcome of each agent; `answer` is the answer of the
+        architecture.
         """
         plan = plan_of(arguments.architecture) if not context.resumed else None
         if plan is not None:
@@ -72,7 +73,7 @@ def architecture_tool(plan_of: PlanOf) -> Tool:
 
 
 async def _stored_plan(architecture: str, plan_of: PlanOf, context: OrchestrationContext) -> ArchitecturePlan:
-    """The plan, which a resumed run reads from the journal, so that it continues the architecture of its start."""
+    """The plan. A resumed run reads it from the journal, so that it continues with the same architecture."""
 
     async def take(_arguments: PlanArguments, _context: OrchestrationContext) -> ToolOutput:
         return ToolOutput("plan", msgspec.to_builtins(plan_of(architecture)))

@@ -1,4 +1,4 @@
-"""What happens to a message while an earlier message of its conversation is being answered."""
+"""Decides about a message that arrives while an earlier message of its conversation is being answered."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -9,19 +9,19 @@ from .agent_definition import Agent
 
 
 class BusyConversations:
-    """The calls of agents that answer in a conversation at present."""
+    """The calls of agents that are answering in a conversation."""
 
     def __init__(self) -> None:
-        # By principal and conversation: the ids of the calls, oldest first.
+        # The ids of the calls, oldest first, by principal and conversation.
         self._calls: dict[tuple[str, str], list[str]] = {}
 
     @asynccontextmanager
     async def entered(
         self, agent: Agent, continuation_id: str | None, context: OrchestrationContext
     ) -> AsyncIterator[None]:
-        """Enters the conversation as the agent's ``on_busy`` says. The conversation's lock makes the calls wait.
+        """Enters the conversation according to the agent's ``on_busy``. The conversation's lock makes calls wait.
 
-        A run that continues after a pause or a restart always waits: its message is older than the one in progress.
+        A run that continues after a pause or a restart always waits, because its message is older than the current one.
 
         Raises:
             OverCapacityError: another call is answering, and ``on_busy`` is ``reject``.

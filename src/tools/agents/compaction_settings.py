@@ -1,4 +1,4 @@
-"""When the messages of a role are shortened, and which of them stay unchanged."""
+"""The settings that decide when the messages of a role are shortened, and which stay unchanged."""
 
 from typing import Annotated, Any
 
@@ -12,8 +12,9 @@ class CompactionSettings(BaseModel):
 
     enabled: bool = True
     threshold: float = Field(default=0.7, ge=0.1, le=0.9)
-    """Messages that exceed this share of the model's window are shortened. The estimate may be too low by 30 %
-    (``ESTIMATE_ERROR``), so 0.7 leaves room for that and for the answer."""
+    """Messages that exceed this share of the model's window are shortened. The estimate may be 30 % too low
+    (``ESTIMATE_ERROR``), so 0.7 leaves room for this error and for the answer.
+    """
     above_tokens: int | None = Field(default=None, ge=1000)
     """Messages are also shortened above this number of tokens, to save money, or because the window is unknown."""
     keep_turns: int = Field(default=4, ge=1, le=50)

@@ -42,8 +42,7 @@ async def run_custom(
     Raises:
         CallError: the code cannot be used, raised a ``CallError``, returned nothing or a value that is not JSON, or
             did not repeat its steps after a pause or a restart.
-        CallPausedError: a person must decide first.
-        Exception: whatever the code raised.
+        CallPausedError: a person must decide first. Exception: any exception of the code.
     """
     code = await code_of(run.agent, context)
     begun_by = run.snapshot.code.package if run.snapshot.code else code.package
@@ -68,12 +67,12 @@ async def _entered(code: AgentCode, context: AgentContext) -> object:
 
 
 async def _answer(returned: object, agent: str) -> tuple[str, Any, tuple[ContentBlock, ...]]:
-    """The text, the data and the further blocks of what the code returned."""
+    """The text, the data and the further blocks of the code's return value."""
     convert = partial(content, returned, tool=agent)
     outputs, data = await asyncio.to_thread(convert) if is_long(returned) else convert()
     text = "\n".join(block.text for block in outputs if isinstance(block, TextContent))
     blocks = tuple(block for block in outputs if not isinstance(block, TextContent))
     if returned is None or not (text.strip() or blocks):
-        message = f"The code of {agent} returned no answer; return text, or a value that can be JSON."
+        message = f"The code of {agent} returned no answer; return text, or a value that JSON can represent."
         raise ToolExecutionError.content_free(message, executed="yes")
     return text, data, blocks

@@ -1,6 +1,6 @@
-"""Runs a ``pydantic_ai.Agent`` as an agent's code: on toold's models and tools, with its own tools as steps.
+"""Runs a ``pydantic_ai.Agent`` as an agent's code, on toold's models and tools, with its own tools as steps.
 
-Needs the extra ``pydantic-ai``; nothing else imports it. docs/custom-agents.md describes what such an agent can do.
+Needs the extra ``pydantic-ai``; no other module imports it. docs/custom-agents.md describes what such an agent can do.
 """
 
 import asyncio
@@ -41,7 +41,7 @@ from .agent_snapshot import OfferedFunction
 from .turn_results import MAX_RESULT_CHARS, shortened
 
 _ANY: Final = SchemaValidator(core_schema.any_schema())
-"""toold checks the arguments of its tools itself, and the model reads what is wrong."""
+"""A validator that accepts everything: toold validates its tools' arguments itself, and the model reads the errors."""
 _FINISH_REASONS: Final = {"tool_calls": "tool_call"}
 
 
@@ -55,8 +55,8 @@ async def run_agent(
 ) -> Any:
     """Runs a ``pydantic_ai.Agent`` with the model and the tools of a role, and returns its output.
 
-    ``prompt``: the run's, by default. ``role``: the first one, by default; its prompt precedes the agent's
-    instructions.
+    ``prompt`` is by default the run's prompt; ``role`` is by default the first role. The role's prompt precedes the
+    agent's instructions.
 
     Raises:
         CallError: the model failed, or the agent could not finish.
@@ -83,7 +83,7 @@ def code_of_pydantic_agent(agent: Agent[Any, Any]) -> Callable[[AgentContext], A
     """The code of an entry point that is a ``pydantic_ai.Agent``.
 
     Raises:
-        TypeError: it needs dependencies.
+        TypeError: the agent needs dependencies.
     """
     if agent.deps_type not in {object, type(None), AgentContext}:  # by default, object
         name = getattr(agent.deps_type, "__name__", agent.deps_type)
@@ -99,7 +99,7 @@ def code_of_pydantic_agent(agent: Agent[Any, Any]) -> Callable[[AgentContext], A
 
 
 def installed_version() -> str:
-    """The package and its version."""
+    """The name and version of pydantic-ai."""
     return f"pydantic-ai-slim {version('pydantic-ai-slim')}"
 
 
@@ -156,12 +156,12 @@ class _RoleModel(Model):
         model_request_parameters: ModelRequestParameters,
         run_context: RunContext[Any] | None = None,  # noqa: ARG002 - pydantic-ai's signature
     ) -> AsyncGenerator[StreamedResponse]:
-        """For agents with a handler of events, which get them when the turn has ended."""
+        """Supports agents with an event handler, which gets the events when the turn has ended."""
         response = await self.request(messages, model_settings, model_request_parameters)
         yield CompletedStreamedResponse(response, model_request_parameters=model_request_parameters, replay_events=True)
 
     def _first(self, messages: Sequence[ModelMessage], parameters: ModelRequestParameters) -> Iterator[Message]:
-        """The messages before the run's own: one with all instructions, and the conversation's earlier turns."""
+        """The messages before the run's own: a message with all instructions, and the conversation's earlier turns."""
         systems = [
             part.content
             for message in messages
@@ -242,7 +242,7 @@ def _response(answer: TurnAnswer) -> ModelResponse:
 
 
 def _branch(context: AgentContext, run: RunContext[Any]) -> AgentContext:
-    """The branch of one tool call. Its name depends on the model's turn alone, not on which call begins first."""
+    """The branch of one tool call. Its name depends only on the model's turn, not on the order in which calls begin."""
     call = hashlib.sha256((run.tool_call_id or "").encode()).hexdigest()[:8]
     return context.branch(f"r{run.run_step}-{call}-{run.retry}")
 
@@ -272,7 +272,7 @@ class _StepToolset(WrapperToolset[Any]):
         async with self.places:
             try:
                 ended = await _branch(self.context, ctx).step(f"{name} {digest}", work)
-            except CallError as error:  # the model reads the error, as with every tool
+            except CallError as error:  # the model reads the error, as for every tool
                 return error_text(error.to_tool_error())
         if "retry" in ended:
             raise ModelRetry(ended["retry"])

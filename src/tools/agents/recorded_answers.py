@@ -1,4 +1,4 @@
-"""Answers tool calls of a replay from the recorded run: by tool and arguments, in the recorded order. Pure."""
+"""Answers tool calls of a replay from the recorded run, by tool and arguments, in the recorded order. Pure."""
 
 from collections import defaultdict, deque
 from collections.abc import Mapping, Sequence
@@ -30,10 +30,10 @@ class UnansweredCall(NamedTuple):
 
 
 class RecordedAnswers:
-    """The results of the recorded calls, each used once."""
+    """The results of the recorded calls. Each is used once."""
 
     def __init__(self, run: RecordedRun, entries: Sequence[ChildEntry]) -> None:
-        """``entries`` are those of the run, with their results."""
+        """``entries`` are the run's child calls with their results."""
         self._entries = {entry.path: entry for entry in entries}
         self._waiting: defaultdict[tuple[str, bytes], deque[tuple[str, RecordedCall]]] = defaultdict(deque)
         self._unusable: dict[tuple[str, bytes], str] = {}
@@ -50,7 +50,7 @@ class RecordedAnswers:
             kind = kinds.get((role, call.function))
             arguments = _arguments(call.arguments)
             if kind not in {"tool", "agent"} or arguments is None:
-                continue  # the engine answers it: a delegation, a question, an unknown function, invalid JSON
+                continue  # the engine answers these: delegations, questions, unknown functions, invalid JSON
             key = _key(call.function, {"prompt": arguments.get("prompt")} if kind == "agent" else arguments)
             if call.state in _REASONS:
                 self._unusable[key] = _REASONS[call.state]
@@ -83,7 +83,7 @@ class RecordedAnswers:
 
 
 def not_recorded(tool: str, reason: str) -> ToolResult:
-    """The result that the model reads if the recording cannot answer a call."""
+    """The result for the model if the recording cannot answer a call."""
     message = f"This is a replay, and {tool} was not run: {reason}. Use the results that you have, or answer."
     error = ToolError("NOT_FOUND", message, "no", retryable=False)
     return ToolResult(Metadata(0.0, Timings()), error=error)

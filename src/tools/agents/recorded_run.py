@@ -1,6 +1,6 @@
 """A recorded run of an agent: its turns and tool calls, from the entries of its child calls. Pure.
 
-It contains only what the journal still has: a turn whose result has expired has no text, and its calls are unknown.
+It contains only what the journal still has. If a turn's result has expired, its text and its calls are unknown.
 """
 
 import re
@@ -17,7 +17,7 @@ from .agent_run import RoleAnswer
 from .agent_snapshot import RunSnapshot
 
 _TURN: Final = re.compile(r"(?:t|(?:[A-Za-z][A-Za-z0-9_-]*\.)*s)([0-9]+)(?:#[0-9]+)?")
-"""The name of a model turn: of a role, or of an agent's code, in any branch."""
+"""Matches the name of a model turn, of a role or of an agent's code, in any branch."""
 _SUMMARY: Final = re.compile(r"summary\.[0-9]+(?:#[0-9]+)?")
 _CALL: Final = re.compile(r"t([0-9]+)\.([0-9]+)")
 _ITERATION: Final = re.compile(r"i[0-9]+\.")
@@ -25,21 +25,22 @@ _ITERATION: Final = re.compile(r"i[0-9]+\.")
 _NAMES: Final = {"agent_turn": _TURN, "agent_summary": _SUMMARY}
 
 StepState = Literal["ok", "failed", "running", "interrupted", "expired", "not_made"]
-"""``expired``: it ended, and its result is no longer stored. ``not_made``: a call that was refused before it ran, or
-that a person rejected or answered."""
+"""``expired``: the step ended, and its result is no longer stored. ``not_made``: the call was refused before it ran, or
+a person rejected or answered it.
+"""
 
 
 class RecordedCall(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A tool call that a model wanted, and how it ended."""
+    """A tool call that a model wanted, and its outcome."""
 
     id: str
-    """Its path below the run."""
+    """The path below the run."""
     function: str
     arguments: str
-    """As the model wrote them."""
+    """The arguments as the model wrote them."""
     state: StepState
     error: str | None = None
-    """The code of its error."""
+    """The error's code."""
     result_bytes: int = 0
 
 
@@ -47,7 +48,7 @@ class RecordedTurn(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """A model turn."""
 
     id: str
-    """Its path below the run."""
+    """The path below the run."""
     role: str
     state: StepState
     model: str = ""
@@ -61,18 +62,18 @@ class RecordedTurn(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     latency_ms: float | None = None
     error: str | None = None
     summary: bool = False
-    """Whether it summarized the role's oldest messages; such a turn is not counted."""
+    """Whether the turn summarized the role's oldest messages. Such a turn is not counted."""
 
 
 class RecordedRun(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known about a run."""
+    """A recorded run."""
 
     snapshot: RunSnapshot | None
-    """None if it is no longer stored."""
+    """The run's snapshot; None if it is no longer stored."""
     turns: tuple[RecordedTurn, ...]
-    """In the order in which they began."""
+    """The turns in the order in which they began."""
     answer: str | None
-    """The run's answer; None if the run has none, or if it is no longer stored."""
+    """The run's answer; None if there is none, or it is no longer stored."""
     nested: tuple[str, ...] = ()
     """The paths of calls that are runs of other agents."""
 
@@ -85,7 +86,7 @@ class RecordedRun(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_run(entries: Sequence[ChildEntry], snapshot: RunSnapshot | None = None) -> RecordedRun:
-    """Returns the run that consists of these child calls. ``snapshot``: the run's, if it is not one of them."""
+    """Returns the run that consists of these child calls. Pass ``snapshot`` if the child calls do not include it."""
     by_path = {entry.path: entry for entry in entries}
     snapshot = snapshot or _content(by_path.get("snapshot"), RunSnapshot)
     nested = tuple(
@@ -109,14 +110,14 @@ def read_run(entries: Sequence[ChildEntry], snapshot: RunSnapshot | None = None)
 
 
 class _Roles:
-    """Which role runs below a path."""
+    """Finds the role that runs below a path."""
 
     def __init__(self, snapshot: RunSnapshot | None, by_path: Mapping[str, ChildEntry]) -> None:
         self._snapshot = snapshot
         self._by_path = by_path
 
     def has(self, path: str) -> bool:
-        """Whether turns below the path are those of a role of this run, and not of another agent's."""
+        """Whether turns below the path belong to a role of this run, not to another agent's run."""
         entry = self._by_path.get(path)
         return path == "" or (entry is not None and entry.tool == "agent_role" and self.has(path.rpartition("/")[0]))
 
@@ -140,12 +141,12 @@ class _Roles:
 
 
 def leader_of(agent: Agent) -> str:
-    """The role that makes its turns in the agent's own call; in other flows, the first role."""
+    """The role whose turns are in the agent's own call; in flows without such a role, the first role."""
     return agent.coordinator_role or agent.hub_role or agent.roles[0].name
 
 
 def stored_result(entry: ChildEntry | None) -> ToolResult | None:
-    """The result of a child call; None if it is not kept."""
+    """The result of a child call; None if it is not stored."""
     return None if entry is None or entry.result is None else decode_result(entry.result)
 
 
@@ -231,7 +232,7 @@ def _answer(snapshot: RunSnapshot, turns: Mapping[str, RecordedTurn], by_path: M
 
 
 def _role_answer(path: str, entry: ChildEntry) -> RoleAnswer | None:
-    """The answer of a role that the flow itself ran: not one to which another role delegated."""
+    """The answer of a role that the flow itself ran, that is, to which no other role delegated."""
     if entry.tool != "agent_role" or "/" in path or _CALL.fullmatch(path):
         return None
     answer: RoleAnswer | None = _content(entry, RoleAnswer)
@@ -239,7 +240,7 @@ def _role_answer(path: str, entry: ChildEntry) -> RoleAnswer | None:
 
 
 def run_data(run: RecordedRun, *, shown: bool) -> dict[str, Any]:
-    """The run as JSON; without texts and arguments unless they are ``shown``."""
+    """The run as JSON. Texts and arguments are omitted unless ``shown`` is true."""
     data: dict[str, Any] = {
         "answer": run.answer if shown else None,
         "steps": [_step(turn, shown=shown) for turn in run.turns],

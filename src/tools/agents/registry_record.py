@@ -7,7 +7,7 @@ from typing import Any, Final
 from .agent_skill import MAX_EXAMPLES, MAX_SKILL_CHARS, MAX_SKILLS, MAX_TAGS, MAX_WORD_CHARS
 
 _MISSING_TOOLS: Final = frozenset({"Bash", "Read", "Grep", "Glob"})
-"""The tools that a registry gives every role by default, although its agents never had them."""
+"""The tools that a registry lists for every role by default, although its agents never had them."""
 _REFERENCES: Final = ("aggregator_role", "coordinator_role", "hub_role")
 _REFERENCE_LISTS: Final = ("parallel_roles", "worker_roles", "spoke_roles")
 _KEPT: Final = ("execution_type", "chain_output", "max_iterations", "stop_when")
@@ -40,7 +40,7 @@ def names_no_tools(tools: Iterable[Any]) -> bool:
 
 
 def from_registry(record: Mapping[str, Any]) -> dict[str, Any]:
-    """The record as a table of an agent. Names of roles become identifiers; empty fields are left out. Each role may
+    """The record as a table of an agent. Names of roles become identifiers; empty fields are omitted. Each role may
     search the documents of the record's rag configurations.
 
     Other fields, such as modes and the permission mode, are ignored.
@@ -67,8 +67,9 @@ def from_registry(record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _collections(record: Mapping[str, Any]) -> list[str]:
-    """The collections that the rag configurations name, which are objects or only ids: ``knowledge_base_id``, else the
-    configuration's id."""
+    """The collections of the rag configurations: ``knowledge_base_id``, or else the configuration's id. A configuration
+    is an object or only an id.
+    """
     names: dict[str, None] = {}
     for field in ("rag_configs", "rag_ids"):
         for config in _items(record.get(field)):
@@ -81,8 +82,9 @@ def _collections(record: Mapping[str, Any]) -> list[str]:
 
 
 def _skills(skills: object) -> list[dict[str, Any]]:
-    """The skills for the agent's card, each once. They are cut to what a card may have: a long text about a skill must
-    not keep an agent from running."""
+    """The skills for the agent's card, without duplicates. They are truncated to the limits of a card, because a long
+    text about a skill must not prevent an agent from running.
+    """
     read: dict[str, dict[str, Any]] = {}
     for skill in _items(skills):
         table = skill if isinstance(skill, Mapping) else {}

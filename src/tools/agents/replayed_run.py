@@ -28,7 +28,7 @@ ToolsMode = Literal["recorded", "live"]
 
 
 class ReplayOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """How a replay ended."""
+    """The outcome of a replay."""
 
     run: RecordedRun
     stopped_by: str = ""
@@ -36,7 +36,7 @@ class ReplayOutcome(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ReplayedRun:
-    """Runs an agent with another snapshot, as child calls of the call of ``context``."""
+    """Runs an agent with another snapshot. Its calls are child calls of the call of ``context``."""
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class ReplayedRun:
 
     def _wrapped(self, context: OrchestrationContext, role: str) -> OrchestrationContext:
         inner = context.context if isinstance(context, _ReplayContext) else context
-        # It has all members of a context, most of them by __getattr__.
+        # It has all members of a context, most of them through __getattr__.
         return cast("OrchestrationContext", _ReplayContext(inner, role, self))
 
     def _recorded(self, answer: str | None) -> RecordedRun:
@@ -118,9 +118,7 @@ class ReplayedRun:
         return result
 
     def _may_run(self, role: str, tool: str) -> bool:
-        """Whether a tool runs. A tool that requires approval never runs, because no person approves calls in a
-        replay.
-        """
+        """Whether a tool runs. Tools that require approval never run, because no person approves calls in a replay."""
         if (role, tool) in self._needs_approval:
             return False
         found = self._context.toolset_view.tools.get(tool)
@@ -131,8 +129,9 @@ _HIDDEN: Final = frozenset({"agent_turn", "agent_summary", "agent_role"})
 
 
 class _ReplayContext:
-    """The context of a role in a replay: its turns and roles are child calls as usual, and its tools are answered by
-    the replay. It streams nothing. A live call of another agent may pause the replay, as it would pause a run."""
+    """The context of a role in a replay. Turns and roles are child calls as usual; the replay answers tool calls. It
+    does not stream. A live call of another agent may pause the replay, as it would pause a run.
+    """
 
     streaming = False
 
@@ -145,11 +144,11 @@ class _ReplayContext:
         return getattr(self.context, name)
 
     def decision(self, _request_id: str) -> InputDecision:
-        """Calls count as approved, since they are answered from the recording; questions as not answered."""
+        """Calls count as approved, because the recording answers them; questions count as unanswered."""
         return InputDecision("approve")
 
     def needed_credentials(self, _tool: str) -> tuple[CredentialField, ...]:
-        """Answers from the recording need no credential; a call that runs fails without one."""
+        """None, because answers from the recording need no credential. A live call fails without one."""
         return ()
 
     async def call(self, tool: str | Tool, arguments: Mapping[str, Any], *, name: str, **options: Any) -> ToolResult:

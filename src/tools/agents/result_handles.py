@@ -1,4 +1,6 @@
-"""The hidden tool ``agent_result``: stores a result that is too long for a model, which reads it by its handle."""
+"""The hidden tool ``agent_result``: stores a result that is too long for a model, so that the model can read it by its
+handle.
+"""
 
 from typing import Final
 
@@ -8,11 +10,11 @@ from ..tool import Arguments, ToolOutput, tool
 from .agent_snapshot import RoleSnapshot
 
 READ_RESULT: Final = "read_result"
-"""The tool with which a role reads handles. Without it, a handle is of no use."""
+"""The tool with which a role reads handles. Without it, a handle is useless."""
 
 
 class ResultArguments(Arguments):
-    """The call whose result is stored. The run has the result itself."""
+    """The call whose result is stored. The result is in the run's memory, not in the arguments."""
 
     call: str
 
@@ -31,7 +33,7 @@ def can_read(role: RoleSnapshot, tool: str = "") -> bool:
 async def handle_of(value: Json, call: str, context: OrchestrationContext) -> str:
     """Stores the result of the child ``call``; returns its handle, or an empty text if it cannot be stored.
 
-    This is a child call, so that a resumed run, whose calls have other ids, reads the same handle from the journal.
+    This is a child call. A resumed run, whose calls have other ids, reads the same handle from the journal.
     """
 
     async def store(_: ResultArguments, storing: OrchestrationContext) -> ToolOutput:

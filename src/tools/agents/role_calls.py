@@ -1,4 +1,6 @@
-"""The tool calls of a role's turn: each becomes a child call, and its result or its error a message to the model."""
+"""Makes the tool calls of a role's turn as child calls, and converts their results and errors to messages to the
+model.
+"""
 
 import asyncio
 from collections.abc import Sequence
@@ -21,7 +23,7 @@ from .run_totals import CallReport, RunTotals
 from .turn_results import read_chars, shortened, tokens_of_turn
 
 MAX_CALLS_PER_TURN: Final = 64
-"""The most calls in one turn; a model gets an error for each further call."""
+"""The maximum number of calls in one turn. The model gets an error for each further call."""
 
 
 class RoleCalls:
@@ -39,17 +41,17 @@ class RoleCalls:
         )
         self._places = asyncio.Semaphore(role.parallel_tools)
         self.totals = RunTotals()
-        """The totals of the calls so far, in the order in which the model made them, and of the roles delegated to."""
+        """The totals of the calls so far, in the model's order, and of the roles to which it delegated."""
         self.exited = False
         """Whether the model has ended the loop."""
         self.transfer: tuple[Role, str] | None = None
-        """The role that answers in this one's place, and its task."""
+        """The role that answers in place of this role, and its task."""
 
     async def make(self, answer: TurnAnswer, turn: int) -> Exchange:
         """Makes all calls of a turn; returns the turn with one result per call, in the model's order.
 
         Raises:
-            CallPausedError: a person must decide about some of them. The others have ended.
+            CallPausedError: a person must decide about some of the calls. The others have ended.
         """
         calls = answer.calls
         self._context.progress(f"{self._role.name}: {_names(calls)}")
@@ -59,7 +61,7 @@ class RoleCalls:
         return Exchange((answer_row(answer), *result_rows(answer, texts)), handles, f"t{turn}")
 
     async def _readable(self, ended: Sequence["_EndedCall"], turn: int) -> tuple[list[str], tuple[str, ...]]:
-        """The results as the model reads them: of a long one, a part, and a handle for the whole."""
+        """The results for the model. A long result is shortened, and gets a handle for the whole result."""
         chars = read_chars([call.text for call in ended], tokens_of_turn(self._offered.window))
         texts: list[str] = []
         handles: list[str] = []
@@ -77,7 +79,7 @@ class RoleCalls:
             self.totals = self.totals.with_later([RunTotals(calls=(report,))])
 
     async def _answer(self, call: WantedCall, name: str, index: int) -> "_EndedCall":
-        """How the call ended. Mistakes of the model never raise an exception."""
+        """The outcome of the call. Mistakes of the model do not raise an exception."""
         if index >= MAX_CALLS_PER_TURN:
             return self._refused(call, name, f"at most {MAX_CALLS_PER_TURN} calls per turn; call it again")
         function = self._functions.get(call.name)
@@ -133,7 +135,7 @@ class RoleCalls:
                 return self._refused(call, name, "prompt: is required; it is the task as text")
             if function.kind != "agent":
                 return await self._delegate(function, task, call, name)
-            arguments = {"prompt": task}  # the agent's other arguments are for people
+            arguments = {"prompt": task}  # the agent's other arguments are meant for people
         elif self._context.needed_credentials(function.target):
             within_s = self._run.agent.decide_within_s
             without = await credential_refusal(self._context, function.target, name, within_s)
@@ -168,12 +170,12 @@ class RoleCalls:
 
 
 class _EndedCall(NamedTuple):
-    """The result of a call for the model, and its report for the agent's answer."""
+    """The result of a call for the model, and the call's report for the agent's answer."""
 
     text: str
     totals: RunTotals = RunTotals()
     value: Json = None
-    """The result, if it can be stored in a file."""
+    """The whole result, if it can be stored in a file."""
     tool: str = ""
 
 

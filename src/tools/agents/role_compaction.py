@@ -1,4 +1,4 @@
-"""Keeps the messages of a role within its model's window: first, long results are shortened; then, a summary replaces
+"""Keeps the messages of a role within its model's window. First, long results are shortened; then a summary replaces
 the oldest exchanges.
 
 Only exchanges that have ended are shortened, before a turn. The decisions depend only on the snapshot and on earlier
@@ -27,11 +27,11 @@ from .turn_results import shortened
 KEPT_RESULT_CHARS: Final = 2000
 """The length to which long results of older turns are shortened: some 500 tokens."""
 _TARGET: Final = 0.6
-"""Messages are shortened to this share of the limit, so that it is not reached again a turn later."""
+"""Messages are shortened to this share of the limit, so that they do not reach it again a turn later."""
 MAX_FAILED_SUMMARIES: Final = 2
 """After this many failures in one run, a role continues without summaries, as long as its messages fit."""
 MAX_REFUSALS: Final = 3
-"""How often one role shortens its messages because the vendor refused them as too long."""
+"""The number of times that one role shortens its messages because the vendor refused them as too long."""
 
 
 class RoleCompaction:
@@ -63,10 +63,10 @@ class RoleCompaction:
         return estimate_tokens((self._functions,))
 
     async def fitting(self, dialogue: Dialogue) -> Dialogue:
-        """The messages of the next turn: the same, unless they exceed the limit.
+        """The messages of the next turn, shortened if they exceed the limit.
 
         Raises:
-            ContextLengthExceededError: they exceed the window and cannot be shortened.
+            ContextLengthExceededError: the messages exceed the window and cannot be shortened.
         """
         limit = self._limit
         if not self._enabled or limit is None or dialogue.chars + len(self._functions) <= limit:
@@ -76,7 +76,7 @@ class RoleCompaction:
         return await self._shorten(dialogue, limit, refused=False)
 
     async def after_refusal(self, dialogue: Dialogue) -> Dialogue | None:
-        """Shorter messages than those that the vendor refused as too long; None if they cannot be shortened.
+        """Shortened messages after the vendor refused them as too long; None if they cannot be shortened.
 
         Raises:
             ContextLengthExceededError: as raised by ``fitting``.
@@ -100,7 +100,9 @@ class RoleCompaction:
         return await self._summarized(with_handles, count, refused=refused)
 
     def _unchanged(self, dialogue: Dialogue, *, refused: bool) -> Dialogue:
-        """The same messages: nothing can be shortened. Raises if they exceed the window, or the vendor refused them."""
+        """Returns the same messages, because nothing can be shortened. Raises if they exceed the window, or the vendor
+        refused them.
+        """
         if not refused and self._exceeds_window(dialogue):
             raise self._too_long(
                 dialogue, "its instructions, functions, the request and the last turn alone are too long"
@@ -147,7 +149,7 @@ class RoleCompaction:
         """The model's summary.
 
         Raises:
-            CallError: the model failed, or it wrote something other than a summary.
+            CallError: the model failed, or did not write a summary.
         """
         room = self._offered.room - summary_tokens(self._offered.window)
         if self._offered.window and (tokens := estimate_tokens((transcript,))) > room:
@@ -167,8 +169,8 @@ class RoleCompaction:
         return answer.text.strip()
 
     def _without_summary(self, dialogue: Dialogue, count: int, why: str, *, refused: bool) -> Dialogue:
-        """The messages if there is no summary: they stay the same as long as they fit. If not, earlier messages of the
-        conversation are left out. Turns of this run are never left out, because the model would then repeat their work.
+        """The messages if there is no summary. They stay the same if they fit; otherwise, earlier messages of the
+        conversation are omitted. Turns of this run are never omitted, because the model would then repeat their work.
         """
         if not refused and not self._exceeds_window(dialogue):
             self._warn(f"the messages were not summarized: {why}")
@@ -178,7 +180,7 @@ class RoleCompaction:
             shorter = dialogue.summarized(left_out, dialogue.summary or "They were not summarized.")
             if not self._exceeds_window(shorter):
                 self._warn(
-                    f"earlier messages of the conversation were left out, because they were not summarized: {why}"
+                    f"earlier messages of the conversation were omitted, because they were not summarized: {why}"
                 )
                 return shorter
         raise self._too_long(dialogue, f"they could not be summarized: {why}")
@@ -195,7 +197,7 @@ class RoleCompaction:
         )
 
     def _note(self, before: Dialogue, count: int, after: Dialogue) -> None:
-        """Keeps the summary for the next message, if it covers only the conversation, and no turn of this run."""
+        """Stores the summary for the next message, if it covers only the conversation and no turn of this run."""
         if after.summary and not after.work:
             self.of_conversation = ConversationSummary(after.summary, before.earlier[count - 1].until)
 

@@ -1,7 +1,7 @@
-"""The messages of a role, as exchanges that belong together and that are summarized together. Pure.
+"""The messages of a role, grouped into exchanges, which are summarized as a whole. Pure.
 
 An exchange is a turn of the model with the results of all its calls, or a message of the conversation with its answer.
-So no call is ever separated from its result.
+So a call is never separated from its result.
 """
 
 from collections.abc import Iterable, Sequence
@@ -14,7 +14,7 @@ from ..conversation import Turn
 from .agent_messages import Row, user_row
 
 SUMMARY_TOOL: Final = "agent_summary"
-"""``Turn.tool`` of a turn that is the ``conversation_note`` of the turns before it."""
+"""The ``Turn.tool`` of a turn that contains the ``conversation_note`` of earlier turns."""
 _OF_CONVERSATION: Final = "[Summary of the earlier conversation, whose messages were removed]"
 _OF_WORK: Final = "[Summary of what you have done so far, whose messages were removed]"
 _CLOSED: Final = "[End of the summary]"
@@ -26,20 +26,20 @@ class Exchange:
 
     rows: tuple[Row, ...]
     handles: tuple[str, ...] = ()
-    """For each row that is a tool's result, its handle, or an empty text."""
+    """The handle of each row that is a tool's result; an empty text if there is none."""
     name: str = ""
     """The name of the turn's child call, such as ``t3``."""
     until: float = 0.0
-    """When the latest of its turns of the conversation was added."""
+    """The time of the exchange's latest turn of the conversation."""
 
     @cached_property
     def chars(self) -> int:
-        """Characters: never fewer than the tokens."""
+        """The number of characters, which is never less than the number of tokens."""
         return sum(len(text) for row in self.rows for text in _texts(row)) + len(self.rows) * MESSAGE_TOKENS
 
     @cached_property
     def tokens(self) -> int:
-        """Estimated."""
+        """The estimated number of tokens."""
         return sum(estimate_tokens(_texts(row)) for row in self.rows) + len(self.rows) * MESSAGE_TOKENS
 
 
@@ -56,7 +56,7 @@ class Dialogue:
     work: str = ""
     """The summary of everything before ``done``; if set, ``earlier`` and ``summary`` are empty."""
     images: tuple[int, ...] = ()
-    """The places of the request's images among those of the run."""
+    """The request's images, as indexes of the run's images."""
 
     @property
     def rows(self) -> list[Row]:
@@ -65,7 +65,7 @@ class Dialogue:
         after = [row for exchange in self.earlier for row in exchange.rows] + [user_row(request, self.images)]
         if self.summary:
             note = conversation_note(self.summary)
-            if after[0]["role"] == "user":  # joined, because some models refuse two messages of the user in a row
+            if after[0]["role"] == "user":  # joined, because some models refuse two consecutive messages of the user
                 after[0] = {**after[0], "content": f"{note}\n\n{after[0]['content']}"}
             else:
                 after.insert(0, user_row(note))
@@ -75,14 +75,14 @@ class Dialogue:
 
     @property
     def chars(self) -> int:
-        """Characters: never fewer than the tokens, and quick to count."""
+        """The number of characters, which is never less than the number of tokens and is quick to count."""
         around = len(self.system) + len(self.request) + len(self.summary) + len(self.work) + 4 * MESSAGE_TOKENS
         around += len(self.images) * IMAGE_TOKENS
         return around + sum(exchange.chars for exchange in (*self.earlier, *self.done))
 
     @property
     def tokens(self) -> int:
-        """Estimated."""
+        """The estimated number of tokens."""
         return self.tokens_around + sum(exchange.tokens for exchange in (*self.earlier, *self.done))
 
     @property
@@ -95,8 +95,8 @@ class Dialogue:
         return replace(self, done=(*self.done, exchange))
 
     def older(self, keep: int, tokens: int) -> int:
-        """How many of the oldest exchanges can be replaced: all except the latest ``keep``, or as many of these as fit
-        into ``tokens``. Results that the model has not read yet always stay.
+        """The number of the oldest exchanges that can be replaced. The latest ``keep`` exchanges stay, or as many of
+        them as fit into ``tokens``. Results that the model has not read yet always stay.
         """
         exchanges = (*self.earlier, *self.done)
         kept = 0
@@ -111,19 +111,21 @@ class Dialogue:
         return (*self.earlier, *self.done)[:count]
 
     def with_oldest(self, exchanges: Sequence[Exchange]) -> "Dialogue":
-        """The dialogue with these exchanges in place of as many of the oldest ones."""
+        """The dialogue with its oldest exchanges replaced by these."""
         everything = (*exchanges, *(*self.earlier, *self.done)[len(exchanges) :])
         border = len(self.earlier)
         return replace(self, earlier=everything[:border], done=everything[border:])
 
     def summarized(self, count: int, text: str) -> "Dialogue":
-        """The dialogue with this summary in place of the oldest ``count`` exchanges and of earlier summaries."""
+        """The dialogue with its oldest ``count`` exchanges and earlier summaries replaced by this summary."""
         if count <= len(self.earlier) and not self.work:
             return replace(self, summary=text, earlier=self.earlier[count:])
         return replace(self, summary="", work=text, earlier=(), done=self.done[count - len(self.earlier) :])
 
     def transcript(self, count: int) -> str:
-        """The oldest ``count`` exchanges as text, with the earlier summary, which a new one replaces too."""
+        """The oldest ``count`` exchanges as text, preceded by the earlier summary, which the new summary also
+        replaces.
+        """
         parts = [f"Summary of what came before:\n{self.summary or self.work}"] if self.summary or self.work else []
         parts += [part for each in self.earlier[:count] for row in each.rows for part in _spoken(row)]
         if count > len(self.earlier):
@@ -135,16 +137,16 @@ class Dialogue:
 
 
 _REQUEST_CHARS: Final = 4000
-"""How much of the request is in a summary's transcript, so that the model knows what matters."""
+"""The number of characters of the request in a summary's transcript, so that the model knows what matters."""
 
 
 def conversation_note(summary: str) -> str:
-    """The message that has the summary of a conversation's earlier messages."""
+    """The message with the summary of a conversation's earlier messages."""
     return f"{_OF_CONVERSATION}\n{summary}\n{_CLOSED}"
 
 
 def begin_dialogue(system: str, history: Iterable[Turn], request: str, images: tuple[int, ...] = ()) -> Dialogue:
-    """The messages before a role's first turn. ``images``: places of the request's images among the run's."""
+    """The messages before a role's first turn. ``images`` are the request's images, as indexes of the run's images."""
     turns = list(history)
     summary = ""
     if turns and turns[0].tool == SUMMARY_TOOL:

@@ -33,10 +33,10 @@ async def run_role(
     context: OrchestrationContext,
     history: tuple[Turn, ...] = (),
 ) -> RoleAnswer:
-    """Returns the role's answer to ``prompt``, and streams what its model writes.
+    """Returns the role's answer to ``prompt``, and streams the text of its model.
 
     Raises:
-        CallError: its model failed, or its answer does not match its schema.
+        CallError: the model failed, or the answer does not match the role's schema.
         CallPausedError: a person must approve a call or answer a question first.
     """
     return await _RoleRun(run, role, context).answer(prompt, history)
@@ -116,7 +116,7 @@ class _RoleRun:
         return self._with_own(RoleAnswer(text, data, stopped_by=stopped_by, exited=self._calls.exited))
 
     def _with_own(self, answer: RoleAnswer) -> RoleAnswer:
-        """The answer with this role's turns and calls, and those of the roles that it delegated to."""
+        """The answer with the turns and calls of this role and of the roles to which it delegated."""
         own = RunTotals(self._turns, summaries=self._compaction.summaries, warnings=self._compaction.warnings)
         answer = answer.with_totals(own.with_later((self._calls.totals, answer.totals)))
         return msgspec.structs.replace(

@@ -12,13 +12,13 @@ from .agent_snapshot import RoleSnapshot
 from .agent_turn import TURN_TIMEOUT_S, ask_role_model
 
 MAX_SUMMARY_TOKENS: Final = 4096
-"""The most tokens of one summary, which also has at most an eighth of the window."""
+"""The maximum tokens of one summary. It also takes at most an eighth of the window."""
 _WINDOW_SHARE: Final = 8
 _TOKENS_PER_WORD: Final = 3
-"""The prompt asks for fewer words than fit, because models exceed such limits."""
+"""The words per token in the prompt. It asks for fewer words than fit, because models exceed such limits."""
 
 _THINKING_FACTOR: Final = 3
-"""For a model that always thinks, because thinking counts towards the limit of its answer."""
+"""Additional tokens for a model that always thinks, because thinking counts towards the limit of the answer."""
 
 _SYSTEM: Final = """\
 You shorten the conversation of an assistant with its user and its tools, so that the assistant can go on without the
@@ -37,7 +37,7 @@ class SummaryArguments(Arguments):
 
 
 def summary_tokens(window: int) -> int:
-    """How many tokens a summary may have; ``window`` is the model's, 0 if unknown."""
+    """The maximum tokens of a summary. ``window`` is the model's window; 0 if unknown."""
     return min(MAX_SUMMARY_TOKENS, window // _WINDOW_SHARE) if window else MAX_SUMMARY_TOKENS
 
 
@@ -62,7 +62,7 @@ async def run_summary(
             model=model,
             messages=(Message("system", system), Message("user", arguments.transcript)),
             max_tokens=tokens * _THINKING_FACTOR if model.thinking == "always" else tokens,
-            thinking=None if model.thinking in {"none", "always"} else False,  # it would use up the tokens
+            thinking=None if model.thinking in {"none", "always"} else False,  # thinking would use up the tokens
             cache_key=cache_key,
         )
 

@@ -10,14 +10,16 @@ import msgspec
 from .recorded_run import RecordedRun, steps_of
 
 MAX_COMPARED_LINES: Final = 2000
-"""The most lines of an answer, and the most calls, that are compared: this takes quadratic time at worst."""
+"""The maximum number of lines of an answer, and of calls, that are compared, because a comparison may take quadratic
+time.
+"""
 _MAX_ARGUMENT_CHARS: Final = 300
 
 SAME, REMOVED, ADDED = "  ", "- ", "+ "
 
 
 class RunSide(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One of the two runs in numbers, without those of other agents that it called."""
+    """The numbers of one of the two runs, without those of other agents that it called."""
 
     state: str
     turns: int
@@ -25,7 +27,7 @@ class RunSide(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     input_tokens: int
     output_tokens: int
     cost: dict[str, float]
-    """Money by currency, at list prices if the vendor does not state it."""
+    """The cost by currency, at list prices if the vendor does not state it."""
     latency_ms: float
     models: dict[str, str]
     answer: str | None = None
@@ -60,8 +62,8 @@ def side_of(run: RecordedRun, state: str, *, error: str | None = None, stopped_b
 
 
 def difference(recorded: RunSide, replayed: RunSide) -> dict[str, Any]:
-    """The differences as JSON: lines of the calls and of the answers begin with two spaces if both runs have them, with
-    ``-`` if only the recorded one has them, and with ``+`` if only the replay has them.
+    """The differences as JSON. Lines of calls and answers begin with two spaces if both runs have them, with ``-`` if
+    only the recorded run has them, and with ``+`` if only the replay has them.
     """
     calls = [_call_line(call) for call in recorded.calls], [_call_line(call) for call in replayed.calls]
     answers = (recorded.answer or "").splitlines(), (replayed.answer or "").splitlines()
@@ -81,7 +83,7 @@ def difference(recorded: RunSide, replayed: RunSide) -> dict[str, Any]:
 
 
 def compared(before: Sequence[str], after: Sequence[str]) -> list[str]:
-    """Both texts as lines with marks. Beyond ``MAX_COMPARED_LINES``, the rest is left out, and a line says so."""
+    """Both texts as lines with marks. Lines beyond ``MAX_COMPARED_LINES`` are omitted, and a last line says so."""
     lines = list(_compared(before[:MAX_COMPARED_LINES], after[:MAX_COMPARED_LINES]))
     if max(len(before), len(after)) > MAX_COMPARED_LINES:
         lines.append(f"… only the first {MAX_COMPARED_LINES:,} lines are compared")
@@ -99,7 +101,7 @@ def _compared(before: Sequence[str], after: Sequence[str]) -> Iterator[str]:
 
 
 def difference_text(recorded: RunSide, replayed: RunSide, found: Mapping[str, Any]) -> str:
-    """The differences for people."""
+    """The differences as text for people."""
     rows = [
         ("state", recorded.error or recorded.state, replayed.error or replayed.state),
         ("stopped by", recorded.stopped_by or "-", replayed.stopped_by or "-"),

@@ -1,4 +1,4 @@
-"""The turns and tool calls of several roles together, as an agent's answer lists them. Pure."""
+"""The turns and tool calls of several roles, in the form of an agent's answer. Pure."""
 
 from collections.abc import Iterable
 from typing import Final, NamedTuple
@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 MAX_LISTED_CALLS: Final = 200
-"""The most calls that an answer lists; later calls are only counted."""
+"""The maximum number of calls that an answer lists. Later calls are only counted."""
 
 
 class CallReport(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -23,7 +23,7 @@ class CallReport(msgspec.Struct, frozen=True, omit_defaults=True):
     model_choice_reason: str = ""
 
     def of_child(self, name: str) -> "CallReport":
-        """The report as the parent of the child call ``name`` lists it."""
+        """The report for the answer of the parent of the child call ``name``."""
         return msgspec.structs.replace(self, id=f"{name}/{self.id}")
 
 
@@ -32,14 +32,14 @@ class RunTotals(NamedTuple):
 
     turns: int = 0
     calls: tuple[CallReport, ...] = ()
-    """The first ``MAX_LISTED_CALLS``."""
+    """The first ``MAX_LISTED_CALLS`` calls."""
     unlisted_calls: int = 0
     summaries: int = 0
-    """How often messages of roles were summarized."""
+    """The number of summaries of roles' messages."""
     warnings: tuple[str, ...] = ()
 
     def with_later(self, later: Iterable["RunTotals"]) -> "RunTotals":
-        """The sum of these totals and of later ones, with the calls in this order."""
+        """The sum of these totals and ``later`` ones, with the calls in this order."""
         parts = (self, *later)
         calls = [call for part in parts for call in part.calls]
         return RunTotals(

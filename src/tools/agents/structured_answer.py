@@ -8,7 +8,7 @@ from ...protocol.error_codes import InvalidArgumentsError
 from ..json_schema import JsonSchema
 
 _FENCED: Final = re.compile(r"\A\s*```[a-z]*\s*\n(.*?)\n?```\s*\Z", re.DOTALL)
-"""Models like to put JSON into a code block."""
+"""Matches a code block, because models often put JSON into one."""
 _MAX_PROBLEM_CHARS: Final = 2000
 
 
@@ -22,7 +22,9 @@ class AnswerMismatchError(ValueError):
 
 
 def schema_instruction(schema: dict[str, Any]) -> str:
-    """The part of the system prompt that asks for the schema. It depends on nothing else, so it can be cached."""
+    """The part of the system prompt that asks for the schema. It depends only on the schema, so vendors can cache
+    it.
+    """
     wanted = "Your final answer must be one JSON object that matches this JSON Schema, without other text:"
     return f"{wanted}\n{json.dumps(schema, sort_keys=True)}"
 
@@ -31,7 +33,7 @@ def read_answer(text: str, schema: JsonSchema) -> Any:
     """Returns the answer's object.
 
     Raises:
-        AnswerMismatchError: it is not JSON, or does not match the schema.
+        AnswerMismatchError: the answer is not JSON, or does not match the schema.
     """
     fenced = _FENCED.match(text)
     try:

@@ -1,4 +1,4 @@
-"""Makes one turn of a role, and repeats it if its error says that it can be repeated."""
+"""Makes one turn of a role, and retries it if its error is retryable."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -14,9 +14,9 @@ from .agent_messages import TurnAnswer
 from .agent_run import AgentRun, role_failed
 
 MAX_ATTEMPTS: Final = 3
-"""Attempts at one turn, if its error says that it can be repeated; the SDKs' own retries come before."""
+"""The maximum number of attempts at one turn with retryable errors, in addition to the SDKs' own retries."""
 _PAUSE_S: Final = 1.0
-"""The delay before the second attempt; it is twice as long before the third."""
+"""The delay before the second attempt. It doubles before the third."""
 
 
 async def make_turn(
@@ -45,16 +45,15 @@ async def make_turn(
 async def with_attempts(
     ask: Callable[[str], Awaitable[ToolResult]], name: str, context: OrchestrationContext
 ) -> ToolResult:
-    """Makes the child call ``name``, and if its error says that it can be repeated ``name#2`` and ``name#3``; returns
-    the last one's result.
-    """
+    """Makes the child call ``name``, and after retryable errors ``name#2`` and ``name#3``; returns the last result."""
     for attempt in range(1, MAX_ATTEMPTS + 1):
         result = await ask(name if attempt == 1 else f"{name}#{attempt}")
         error = result.error
         if error is None:
             return result
         pause = max(_PAUSE_S * attempt, (error.retry_after_ms or 0) / 1000)
-        # A replayed attempt says nothing about the remaining time, because the journal may have the next attempt, too.
+        # After a replayed attempt the remaining time does not matter, because the journal may also have the next
+        # attempt.
         no_time = not result.metadata.replayed and context.remaining() <= pause
         if not error.retryable or attempt == MAX_ATTEMPTS or no_time:
             return result

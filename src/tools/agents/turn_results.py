@@ -1,4 +1,4 @@
-"""Limits how much of the results of one turn's calls a model reads, together. Pure."""
+"""Limits how much a model reads of the results of one turn's calls. Pure."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -6,27 +6,27 @@ from typing import Final
 from ..completions import estimate_tokens
 
 MAX_RESULT_CHARS: Final = 30_000
-"""How much of one result a model reads: some 8,000 tokens."""
+"""The maximum characters of one result that a model reads: some 8,000 tokens."""
 MAX_TURN_TOKENS: Final = 32_000
-"""How much of all results of a turn a model reads: as much as four of the longest results. A turn may have 64 calls."""
+"""The maximum for all results of a turn: as much as four results of maximum length. A turn may have 64 calls."""
 WINDOW_SHARE: Final = 4
-"""All results of a turn take at most a fourth of the model's window, so that the work before them fits too."""
+"""All results of a turn take at most a fourth of the model's window, so that earlier work also fits."""
 UNKNOWN_WINDOW: Final = 32_768
-"""The window that is assumed for this limit if it is unknown, which is usual for small models."""
+"""The assumed window for this limit if it is unknown, which is usual for small models."""
 _MIN_CHARS: Final = 200
-"""At least this much of each result is read; for 64 results, that is some 3,000 tokens."""
+"""The minimum characters of each result; for 64 results, some 3,000 tokens."""
 _SAMPLE_CHARS: Final = 2048
-"""Counting all of a long text would take too long: the tokens per character are counted at its beginning."""
+"""The tokens per character are counted at the beginning of a long text, because counting all of it takes too long."""
 
 
 def tokens_of_turn(window: int) -> int:
-    """How many tokens the results of one turn may have; ``window`` is the model's, 0 if unknown."""
+    """The maximum tokens of the results of one turn. ``window`` is the model's window; 0 if unknown."""
     return min(MAX_TURN_TOKENS, (window or UNKNOWN_WINDOW) // WINDOW_SHARE)
 
 
 def read_chars(texts: Sequence[str], tokens: int) -> list[int]:
-    """How many characters of each text are read, if all together may have ``tokens``. Short ones are read as a whole,
-    and the others share the rest equally.
+    """The characters of each text that are read, if all texts together may have ``tokens``. Short texts are read as a
+    whole, and the others share the rest equally.
     """
     chars = [min(len(text), MAX_RESULT_CHARS) for text in texts]
     if sum(chars) <= tokens:  # a token has at least one character
@@ -44,8 +44,8 @@ def read_chars(texts: Sequence[str], tokens: int) -> list[int]:
 
 
 def shortened(text: str, chars: int, handle: str = "") -> str:
-    """The text; if it is longer than ``chars``, its beginning and end, with a note that says how much is left out and
-    where it is stored.
+    """The text. If it is longer than ``chars``, its beginning and end, with a note that says how much is omitted and
+    where the whole text is stored.
     """
     if len(text) <= chars:
         return text

@@ -65,7 +65,7 @@ BAD: list[tuple[dict[str, Any], list[str]]] = [
     ),
     (
         {"/x": {"get": {"operationId": "x", "servers": [{"url": "https://files.example"}]}}},
-        ["repaired: GET /x: its server is https://files.example:443, not that of the source; it gets no secret"],
+        ["repaired: GET /x: its server is https://files.example:443, not that of the source; no secret is sent"],
     ),
     (
         {"/x": {"post": {"operationId": "x", "requestBody": {"$ref": "#/components/requestBodies/Gone"}}}},

@@ -99,7 +99,7 @@ async def test_a_changed_tool_is_shown_and_approved_by_its_hash(
     await until(lambda: daemon.sources.waiting("shop")[0].digest != seen)
     stale = await operator.send("/ui/sources/shop/approve", tool="look", version=seen)
     assert stale.status_code == 404
-    assert "has changed since" in stale.headers["toold-problem"]
+    assert "has changed meanwhile" in stale.headers["toold-problem"]
     unseen = await operator.send("/ui/sources/shop/approve", tool="look", version="")
     assert unseen.status_code == 400
 

@@ -92,7 +92,7 @@ INVALID_ARGUMENTS: list[tuple[dict[str, Any], str]] = [
     ({"max_tokens": 0}, "max_tokens should be greater than or equal to 1, not 0"),
     ({"max_tokens": 10_000_000}, "max_tokens: no available model can answer with 10,000,000 tokens"),
     ({"stream": 1}, "stream should be true or false, not 1"),
-    ({"tools": [FUNCTION], "tool_choice": "required"}, "GLM decides itself whether to call a function"),
+    ({"tools": [FUNCTION], "tool_choice": "required"}, "GLM decides whether to call a function"),
 ]
 
 
