@@ -82,7 +82,7 @@ class HookProgram:
         except TimeoutError:
             if process is not None and process is self._process and answers == self._answers:
                 signal_group(process, signal.SIGKILL)
-            raise HookAnswerError(f"it did not answer within {seconds:g} s") from None
+            raise HookAnswerError(f"it did not answer within {round(seconds, 2):g} s") from None
 
     async def _ask(self, question: bytes) -> bytes:
         process = await self._started()

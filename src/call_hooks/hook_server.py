@@ -40,7 +40,7 @@ class HookServer:
             async with asyncio.timeout(seconds):
                 return await self._post(question)
         except TimeoutError:
-            reason = f"it did not answer within {seconds:g} s"
+            reason = f"it did not answer within {round(seconds, 2):g} s"
         except ForbiddenAddressError as error:
             reason = str(error)
         except SecretUnavailableError as error:

@@ -100,7 +100,7 @@ def call_failure(source: str, code: int, message: str, exchange: UpstreamExchang
 
 
 def _protocol_failure(source: str, code: int, message: str, exchange: UpstreamExchange, data: Any) -> CallError:
-    prefix = f"{source} answered with an error ({code}): {message}"
+    prefix = f"{source} answered with an error ({code}): {message.rstrip('.')}"
     match code:
         case _ if code == CONNECTION_CLOSED:
             return connection_lost(source, sent=True)

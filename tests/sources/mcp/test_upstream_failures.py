@@ -48,6 +48,13 @@ def test_the_json_rpc_code_decides_the_error(code: int, expected: str, executed:
     assert (error.code, error.executed) == (expected, executed)
 
 
+def test_the_message_of_the_server_is_a_sentence() -> None:
+    """Whether it ends with a full stop or not."""
+    for message in ("It is closed", "It is closed."):
+        error = call_failure("s", INTERNAL_ERROR, message, UpstreamExchange())
+        assert error.message == f"s answered with an error ({INTERNAL_ERROR}): It is closed."
+
+
 @pytest.mark.parametrize(
     ("exchange", "expected", "executed"),
     [
