@@ -1,5 +1,6 @@
-"""Shell completion of names that only the daemon knows: tools, arguments, sources and running calls. A completion never
-fails and never waits long: without an answer, there are no suggestions.
+"""Shell completion of names that only the daemon knows: tools, arguments, sources and running calls.
+
+A completion never fails and never waits long: without an answer, there are no suggestions.
 """
 
 import asyncio

@@ -1,6 +1,7 @@
 """Publishes the tools of the sources: binds their arguments and builds the catalog in a thread, then replaces the
-catalog. With a thousand tools this takes seconds, during which calls continue. Changes during that time are published
-together.
+catalog.
+
+With a thousand tools this takes seconds, during which calls continue. Changes during that time are published together.
 """
 
 import asyncio

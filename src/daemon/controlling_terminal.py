@@ -1,11 +1,11 @@
-"""Signals of a terminal: whether it still exists, and which are sent twice."""
+"""Whether the process has a terminal, and how its signals reach the process."""
 
 import os
 import signal
 from typing import Final
 
 SIGNAL_ECHO_S: Final = 0.5
-"""A second signal within this time is the same one, sent to both the process and its group."""
+"""A second signal within this time is a duplicate: the same signal was sent to the process and to its group."""
 
 
 def has_terminal() -> bool:

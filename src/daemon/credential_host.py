@@ -1,4 +1,4 @@
-"""Credentials of users for the daemon: their vault, made from the daemon's parts."""
+"""Creates the daemon's vault for credentials of users."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ _log = structlog.get_logger(__name__)
 
 
 def open_vault(settings: VaultSettings, store: Store, state_dir: Path) -> CredentialVault:
-    """The vault. The key file of the one in the database is made when the first credential is stored."""
+    """The configured vault. For the vault in the database, the key file is created with the first credential."""
     if settings.secret_manager is not None:
         return SecretManagerVault(settings.secret_manager, settings.page)
     return local_vault(store, state_dir, settings.page)
@@ -27,7 +27,7 @@ def local_vault(store: Store, state_dir: Path, page: str | None) -> LocalVault:
 
 
 async def prepare_vault(store: Store, *vaults: CredentialVault) -> None:
-    """After the start, once the database is open."""
+    """Prepares the vault after the start, once the database is open."""
     await store.opened()
     try:
         for vault in vaults:

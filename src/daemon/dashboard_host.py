@@ -1,4 +1,4 @@
-"""The dashboard of a daemon: its server, made from the daemon's parts."""
+"""Creates the server of the dashboard."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -127,5 +127,5 @@ class Dashboard:
         return f"/ui/open?code={self._sessions.create_link(self._authenticator.own_hash)}"
 
     def close_streams(self) -> None:
-        """End the live pages, which would delay the daemon's stop."""
+        """End the live pages, which would otherwise delay the shutdown."""
         self._feed.close()

@@ -1,4 +1,4 @@
-"""Deployments for the daemon: their service, targets and tools, made from the daemon's parts."""
+"""Creates the daemon's deployments: their service, targets and tools."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
@@ -14,7 +14,7 @@ from .persistence.state_directory import StateDirectory, StateError
 
 
 class DeployHost:
-    """Implements ``AgentHosting``. ``update`` hosts the deployed agents, once the daemon's parts are there."""
+    """Implements ``AgentHosting``. ``update`` hosts the deployed agents, once the daemon's parts exist."""
 
     def __init__(
         self,
@@ -26,7 +26,7 @@ class DeployHost:
         update: Callable[[], Awaitable[None]],
         http_port: Callable[[], int],
     ) -> None:
-        """``registered`` returns the tools of now; ``update`` hosts the deployed agents of now."""
+        """``registered`` returns the current tools; ``update`` hosts the current deployed agents."""
         self._settings = settings
         self.list_prompts = prompts.listed
         self._registered = registered

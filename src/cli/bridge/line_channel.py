@@ -1,5 +1,6 @@
-"""Messages as lines over two descriptors of any type: pipes, sockets, files or a terminal. Threads read and write:
-asyncio does not support files, and an editor that does not read must not block the event loop.
+"""Messages as lines over two descriptors of any type: pipes, sockets, files or a terminal.
+
+Threads read and write: asyncio does not support files, and an editor that does not read must not block the event loop.
 """
 
 import asyncio

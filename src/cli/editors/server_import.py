@@ -1,5 +1,6 @@
-"""Converts MCP servers of editors' configuration files to sources of ``toold.toml``. Pure. Secrets are returned
-separately, to be written to files to which the source refers.
+"""Converts MCP servers of editors' configuration files to sources of ``toold.toml``. Pure.
+
+Secrets are returned separately, to be written to files to which the source refers.
 """
 
 import base64

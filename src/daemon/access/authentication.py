@@ -56,8 +56,9 @@ class Authenticator:
         return AuthorizationDenied("invalid", _WRONG)
 
     def by_hash(self, sha256: str) -> Authorization | AuthorizationDenied:
-        """The authorization of the token with this hash, for a browser that signed in with the token. If auth is off,
-        every hash gives a local caller.
+        """The authorization of the token with this hash, for a browser that signed in with the token.
+
+        If auth is off, every hash gives a local caller.
         """
         if not self.own_hash or hmac.compare_digest(sha256.encode(), self.own_hash.encode()):
             return Authorization(LOCAL)

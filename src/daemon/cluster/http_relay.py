@@ -1,7 +1,8 @@
 """Relays HTTP requests to the node that must serve them: requests about a session that another node holds, such as a
-repeat with an idempotency key, and requests of browsers that are signed in at another node. A request about a session
-is first served here. If another node holds the session, and nothing was answered yet, the request is sent to the holder
-unchanged.
+repeat with an idempotency key, and requests of browsers that are signed in at another node.
+
+A request about a session is first served here. If another node holds the session, and nothing was answered yet, the
+request is sent to the holder unchanged.
 """
 
 import asyncio

@@ -1,6 +1,8 @@
-"""This node's shares of the permits of principals whose ``max_running`` applies to all nodes together. Local calls take
-such a permit, too, so a call must not wait for the database. Instead, each node has a share of the permits. It asks for
-more when a call has to wait, and releases permits that it has not used for a second or that other nodes want.
+"""This node's shares of the permits of principals whose ``max_running`` applies to all nodes together.
+
+Local calls take such a permit, too, so a call must not wait for the database. Instead, each node has a share of the
+permits. It asks for more when a call has to wait, and releases permits that it has not used for a second or that other
+nodes want.
 """
 
 import asyncio

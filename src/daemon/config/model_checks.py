@@ -99,8 +99,9 @@ def allowed_by(catalog: ModelCatalog, vendors: Iterable[VendorSettings]) -> Mode
 
 
 def fallback_problem(names: Iterable[str], catalog: ModelCatalog, *, provider: str | None = None) -> str | None:
-    """Returns the problem of a list of fallback models; None if it is valid. ``provider`` is the provider that has the
-    list.
+    """Returns the problem of a list of fallback models; None if it is valid.
+
+    ``provider`` is the provider that has the list.
     """
     ids: set[str] = set()
     for name in names:

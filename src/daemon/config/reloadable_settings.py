@@ -125,13 +125,13 @@ NEEDS_RESTART: Final = frozenset(
         "oauth_audience",
         "oauth_scopes",
         "oauth_operator_scope",
-        # The signer of cards is made with it.
+        # The signer of cards is created with it.
         "a2a_card_key",
-        # Pending notifications were promised under it.
+        # Pending notifications were accepted under this setting.
         "a2a_push_hosts",
-        # Credentials stay where they were given.
+        # A reload does not move stored credentials.
         "user_credentials",
-        # The node is a member of the cluster under these.
+        # The node has joined the cluster with these.
         "store",
         "node_name",
         "peer_host",
@@ -163,15 +163,15 @@ NEEDS_RESTART: Final = frozenset(
         "supabase_service_role_key",
         # The thread that sends traces is started with these.
         "otel",
-        # Stored answers were promised under these.
+        # Clients were promised stored answers under these.
         "max_cached_result_bytes",
         "result_ttl_s",
     }
 )
-"""Settings that need a restart. Settings that are validated together are all in the same set."""
+"""Settings that need a restart. Settings that are validated together belong to the same set."""
 
 PARTLY_RELOADABLE: Final = frozenset({"providers"})
-"""Tables of which a reload applies some settings."""
+"""Tables with settings of which a reload applies only some."""
 
 RELOADABLE_OF_PROVIDERS: Final = frozenset(
     {"max_in_flight", "models", "default_model", "daily_budget", "fallback", "timeout_s"}

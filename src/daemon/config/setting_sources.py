@@ -35,14 +35,15 @@ from .settings import ENV_PREFIX, Settings
 
 
 class SettingsError(Exception):
-    """The settings are invalid; the message is one line: the setting, its origin, what is allowed.
+    """The settings are invalid.
 
-    ``by_flag`` is true if a command line flag is invalid.
+    The message is one line: the setting, its origin, the allowed values. ``by_flag`` is true if a command line flag is
+    invalid.
     """
 
     def __init__(self, message: str, *, by_flag: bool = False) -> None:
         self.by_flag = by_flag
-        # Quoted paths and keys may contain line ends.
+        # Quoted paths and keys may contain newlines.
         super().__init__("".join(char if char.isprintable() else ascii(char)[1:-1] for char in message))
 
 
@@ -63,7 +64,7 @@ _PATHS: Final = frozenset(
 
 
 class _Environment(EnvSettingsSource):
-    """Reads a mapping like an environment, by pydantic-settings' rules: prefix, aliases, empty is unset."""
+    """Reads a mapping like an environment, by the rules of pydantic-settings: prefix, aliases, empty means unset."""
 
     def __init__(self, env: Mapping[str, str]) -> None:
         super().__init__(Settings)
@@ -85,7 +86,7 @@ def variables_in(env: Mapping[str, str]) -> list[str]:
 
 
 def _with_tables(setting: str, own: _RawValue | None, tables: Mapping[str, FormerValue], notes: list[str]) -> _RawValue:
-    """The tables of a setting with those of variables, except of names that it has already."""
+    """The tables of a setting, with those from variables added unless their names are taken."""
     configured = {} if own is None else own.value
     if not isinstance(configured, Mapping):
         return _RawValue(configured, own.origin if own else "default")
@@ -114,7 +115,7 @@ def _from_file(path: Path, text: str | None) -> Iterator[tuple[str, _RawValue]]:
     except RecursionError:
         raise SettingsError(f"{path}: is not valid TOML: its values are nested too deeply") from None
     except ValueError as error:  # not TOMLDecodeError: a number with too many digits raises ValueError
-        # The parser's message may quote a secret; its position is enough.
+        # The parser's message may quote a secret, so only its position is shown.
         place = re.search(r"\(at .*\)$", str(error))
         raise SettingsError(f"{path}: is not valid TOML {place.group() if place else ''}".rstrip()) from None
     for name, value in table.items():
@@ -224,8 +225,8 @@ def load_settings(
 
 
 def config_places(flags: Mapping[str, object], env: Mapping[str, str], cwd: Path) -> tuple[Path, ...]:
-    """Where the settings file may be: only at its name if it is named, else in the working directory and in the state
-    directory, which all daemons of a state directory share. The first one that exists is read."""
+    """The places of the settings file: the named one, or otherwise the working directory and the state directory. The
+    first file that exists is read."""
     named = flags.get("config") or env.get("TOOLD_CONFIG")
     if named:
         return (cwd / expand_home(str(named)),)

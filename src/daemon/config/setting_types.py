@@ -47,9 +47,9 @@ MIN_TOKEN_CHARS: Final = 16
 """The minimum length: a shorter token could be guessed; generated tokens have 43 characters."""
 USABLE_TOKEN: Final = re.compile(rf"[\x21-\x7e]{{{MIN_TOKEN_CHARS},}}")
 MAX_PROGRESS_INTERVAL_S: Final = 8.0
-"""The longest interval: plain clients abandon a running call that sends nothing for longer (docs/protocol.md)."""
+"""The longest interval: after a longer silence, plain clients abandon a running call (docs/protocol.md)."""
 MIN_SPILL_BYTES: Final = 4096
-"""The minimum: the answer that names the file must fit, and so must a page of ``read_result``."""
+"""The minimum: the answer with the file's handle must fit, and so must a page of ``read_result``."""
 MIN_FRAME_BYTES: Final = 4096
 """The minimum: a hello with a long token and a client's name must fit."""
 _LOCALE: Final = re.compile(r"[^\W\d_]{2,}[-_ .]?[\w .()-]{0,38}")
@@ -58,9 +58,9 @@ _SCOPE: Final = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]{1,100}")
 
 _NODE_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 MIN_LEASE_S: Final = 1.0
-"""The minimum: a commit that took longer than the lease would end it."""
+"""The minimum: a commit that takes longer than the lease ends the lease."""
 MAX_LEASE_S: Final = 300.0
-"""The maximum: the calls of a node that does not respond wait this long until another node continues them."""
+"""The maximum: if a node does not respond, its calls wait this long until another node continues them."""
 MAX_WORKERS: Final = 64
 
 
@@ -71,7 +71,8 @@ def tls_context(cert: Path, key: Path) -> ssl.SSLContext:
         OSError: a file is unreadable or not PEM, or key and certificate do not match (``ssl.SSLError`` included).
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    # An empty passphrase makes an encrypted key an error; without one OpenSSL would prompt on the terminal.
+    # With an empty passphrase, an encrypted key is an error; without a passphrase, OpenSSL would prompt on the
+    # terminal.
     context.load_cert_chain(cert, key, password="")
     return context
 
@@ -87,7 +88,7 @@ def _lower(value: object) -> object:
 
 
 def _split_at(separator: str) -> BeforeValidator:
-    """Accept one string with separators, for environment variables, or a list, for TOML."""
+    """Accepts a string with separators (from environment variables) or a list (from TOML)."""
 
     def split(value: object) -> object:
         if not isinstance(value, str):
@@ -159,7 +160,7 @@ def _node_name(name: str) -> str:
 
 
 def _api_key(key: SecretStr) -> SecretStr:
-    # The key is sent in a header, where a line end copied along with it would be invalid.
+    # The key is sent in a header, where a newline that was copied with it would be invalid.
     stripped = key.get_secret_value().strip()
     if not re.fullmatch(r"[\x21-\x7e]+", stripped):
         raise PydanticCustomError("api_key", "must be a key as the vendor displays it: printable ASCII without spaces")
@@ -186,7 +187,7 @@ def _pattern(pattern: str) -> str:
 
 
 def _default_model(name: str) -> str:
-    return AUTO if name.lower() == AUTO else name  # checked with all settings: it may be a configured provider's
+    return AUTO if name.lower() == AUTO else name  # checked with all settings: it may belong to a configured provider
 
 
 def _locale(locale: str) -> str:
@@ -320,7 +321,7 @@ CaseInsensitive = BeforeValidator(_lower)
 Port = Annotated[int, BeforeValidator(_not_bool), Field(ge=0, le=65535)]
 Count = Annotated[int, BeforeValidator(_not_bool), Field(ge=1)]
 BucketUrl = Annotated[str, AfterValidator(_bucket_url)]
-"""The URL of a bucket and a prefix in it. Keys are not in it."""
+"""The URL of a bucket and a prefix in it, without keys."""
 Workers = Annotated[Count, Field(le=MAX_WORKERS)]
 SpillBytes = Annotated[int, BeforeValidator(_not_bool), Field(ge=MIN_SPILL_BYTES)]
 FrameBytes = Annotated[int, BeforeValidator(_not_bool), Field(ge=MIN_FRAME_BYTES)]
@@ -361,7 +362,7 @@ AgentName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,
 Agents = Annotated[dict[str, Agent], NoDecode, BeforeValidator(_agents)]
 """Hosted agents by name."""
 Prompts = Annotated[PromptSettings, NoDecode, BeforeValidator(_prompts)]
-"""Where the prompts of hosted agents are searched."""
+"""Where the daemon looks for the prompts of hosted agents."""
 Zenml = Annotated[ZenmlSettings | None, NoDecode, BeforeValidator(_zenml)]
 """The ZenML server whose pipelines tools run; None if there is none."""
 Quotas = Annotated[dict[str, QuotaSettings], NoDecode, BeforeValidator(_quotas)]
@@ -377,13 +378,13 @@ Registry = Annotated[RegistrySettings | None, NoDecode, BeforeValidator(_registr
 Deploy = Annotated[DeploySettings | None, NoDecode, BeforeValidator(_deploy)]
 """How agents are deployed; None: deployments are off."""
 Vault = Annotated[VaultSettings, NoDecode, BeforeValidator(_vault)]
-"""Where credentials of users are."""
+"""Where credentials of users are stored."""
 Subagents = Annotated[dict[str, SubagentSettings], NoDecode, BeforeValidator(_subagents)]
 """The programs that ``clink`` may start, by name."""
 Providers = Annotated[dict[str, ProviderSettings], NoDecode, BeforeValidator(read_providers)]
 """Configured providers by name."""
 Models = Annotated[dict[str, ModelSettings], NoDecode, BeforeValidator(read_models)]
-"""What the operator states of configured providers' models, by full name."""
+"""The operator's facts about the models of configured providers, by full name."""
 Preferred = Annotated[tuple[_Name, ...], NoDecode, _split_at(",")]
 """Names of providers."""
 Otel = Annotated[OtelSettings | None, NoDecode, BeforeValidator(read_otel)]

@@ -247,22 +247,22 @@ class Settings(BaseSettings):
 
     @property
     def config_place(self) -> Path | None:
-        """The path of that file, or where it is to be made; None for settings that were not loaded from sources."""
+        """The path of that file, or where to create it; None for settings that were not loaded from sources."""
         return self._config or (self._places[-1] if self._places else None)
 
     @property
     def config_places(self) -> tuple[Path, ...]:
-        """Where the settings file is searched: the first one that exists is read."""
+        """The places of the settings file: the first file that exists is read."""
         return self._places
 
     @property
     def origins(self) -> Mapping[str, str]:
-        """Where the values come from that are not defaults: a file's name, a variable, a flag."""
+        """The origin of each value that is not a default: a file's name, a variable, a flag."""
         return self._origins
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """A line about each variable of an earlier server that is set."""
+        """A line for each variable of an earlier server that is set."""
         return self._notes
 
     def with_origin(
@@ -274,8 +274,8 @@ class Settings(BaseSettings):
         notes: tuple[str, ...] = (),
         keys: Mapping[str, ConfiguredKey] | None = None,
     ) -> Self:
-        """Set where the settings file is searched, the file that was read, the function that loads the settings again,
-        the origin of each value, the ``notes``, and the keys of configured providers."""
+        """Sets the places of the settings file, the file that was read, the function that loads the settings again, the
+        origin of each value, the ``notes``, and the keys of configured providers."""
         self._origins, self._notes, self._keys = origins, notes, keys or {}
         self._places = places
         self._config = config
@@ -292,7 +292,7 @@ class Settings(BaseSettings):
 
     @property
     def machine_name(self) -> str:
-        """The name of this node in the cluster; of all workers together, if there are several."""
+        """The name of this node in the cluster; several workers share it."""
         return self.node_name or socket.gethostname()
 
     @property
@@ -304,7 +304,7 @@ class Settings(BaseSettings):
 
     @property
     def vendors(self) -> tuple[VendorSettings, ...]:
-        """All vendors that the daemon knows. In order of preference."""
+        """All vendors that the daemon knows, in order of preference."""
         return (
             VendorSettings(
                 info=KIMI,

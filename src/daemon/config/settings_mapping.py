@@ -54,14 +54,14 @@ def sender(settings: Settings, store: Store) -> AuditSender | None:
 
 
 def copies_conversations(settings: Settings) -> bool:
-    """Whether conversations are copied to Supabase: if it is configured and content is stored."""
+    """Whether conversations are copied to Supabase: it is configured, and content is stored."""
     configured = settings.supabase_url is not None and settings.supabase_service_role_key is not None
     return configured and settings.audit_content == "full"
 
 
 def client_workspaces(settings: Settings) -> bool:
-    """Whether the directories of trusted clients are readable. Checked here again, because a reload applies
-    ``client_workspaces`` but not ``host`` and ``auth``."""
+    """Whether the directories of trusted clients are readable. Also checks ``host`` and ``auth``, because a reload
+    applies ``client_workspaces`` but not these."""
     return settings.client_workspaces and settings.auth and is_loopback(settings.host)
 
 
@@ -107,12 +107,12 @@ def folder_access(settings: Settings, folder: Path) -> FileAccess:
 
 
 def tool_binder(settings: Settings, registry: ToolRegistry) -> ToolBinder:
-    """Checks the settings that name tools: reads the current values of the bound arguments, and binds them in these
-    tools, the installed ones.
+    """Checks the settings that name tools. Reads the current values of the bound arguments, and binds them in these
+    installed tools.
 
     Raises:
-        SettingsError: a value is not available, or does not fit one of these tools; or ``[tools.NAME]`` names none of
-            them, or one that asks no model.
+        SettingsError: a value is not available, or does not fit one of these tools; or ``[tools.NAME]`` names an
+        unknown tool, or a tool that asks no model.
     """
     _check_tool_names(settings, registry)
     try:
@@ -126,7 +126,7 @@ def tool_binder(settings: Settings, registry: ToolRegistry) -> ToolBinder:
 
 
 _WITHOUT_FALLBACK: Final = (f"{KIMI.name}_", f"{GLM.name}_", "embed")
-"""The prefixes of names of tools that ask models, but use no list of the settings (docs/tools.md, Failover)."""
+"""The name prefixes of tools that ask models but do not use the lists of the settings (docs/tools.md, Failover)."""
 
 
 def _check_tool_names(settings: Settings, registry: ToolRegistry) -> None:
@@ -143,7 +143,7 @@ def _check_tool_names(settings: Settings, registry: ToolRegistry) -> None:
 
 
 def agent_registry(settings: Settings) -> RegistrySettings | None:
-    """The registry of agents that is asked, which gets ``a2a_url`` for its agents if ``own_url`` is not set."""
+    """The registry of agents to poll. It gets ``a2a_url`` for its agents if ``own_url`` is not set."""
     registry = settings.registry
     if registry is None or registry.url is None:
         return None
@@ -153,31 +153,32 @@ def agent_registry(settings: Settings) -> RegistrySettings | None:
 
 
 def served_registry(settings: Settings) -> RegistrySettings | None:
-    """The settings by which agents of the served registry are hosted; None if none are."""
+    """The settings for hosting agents of the served registry; None if no agent is hosted."""
     registry = settings.registry
     return registry if registry is not None and registry.serve and registry.url is None and registry.agents else None
 
 
 def remote_agents(settings: Settings) -> dict[str, str]:
-    """The URLs of the sources that are a remote agent with one tool, by name."""
+    """The URLs of the sources of type ``a2a`` that have one tool, by name."""
     sources = settings.sources.items()
     return {name: each.url for name, each in sources if isinstance(each, A2ASettings) and each.tools == "agent"}
 
 
 def litellm_of_registry(settings: Settings) -> LiteLlmRegistrySettings | None:
-    """Where the public agents of the served registry are registered; None: nowhere."""
+    """The LiteLLM at which the public agents of the served registry are registered; None if there is none."""
     return None if settings.registry is None else settings.registry.litellm
 
 
 def registry_prefixes(settings: Settings) -> Sequence[str]:
-    """The prefixes of the paths at which the registry is served; none if it is not."""
+    """The prefixes of the paths at which the registry is served; empty if it is not served."""
     if settings.registry is None or not settings.registry.serve:
         return ()
     return (REGISTRY_PREFIX, "") if settings.registry_at_root else (REGISTRY_PREFIX,)
 
 
 def runs_as_one_agent(settings: Settings) -> bool:
-    """Whether this daemon is the one agent of a container: of the registry, or of the predecessor's environment."""
+    """Whether this daemon runs as the single agent of a container, by its registry or by the predecessor's
+    variables."""
     if settings.agent_dir is not None:
         return False
     if settings.registry is not None and settings.registry.url is not None:
@@ -236,13 +237,14 @@ def tool_catalog(settings: Settings, registry: ToolRegistry) -> ToolCatalog:
 
 
 def _has_former_clients(settings: Settings) -> bool:
-    """Whether variables of EX-AI's WebSocket daemon are read: its scripts connect by the same ones."""
+    """Whether variables of EX-AI's WebSocket daemon are read: then its scripts probably connect, which use the same
+    variables."""
     former = any(origin.startswith("EXAI_WS_") for origin in settings.origins.values())
     return former and not settings.strict_arguments
 
 
 def catalog_settings(settings: Settings) -> tuple[object, ...]:
-    """The settings that the catalog depends on."""
+    """The settings on which the catalog depends."""
     return (
         settings.toolsets,
         settings.default_toolset,

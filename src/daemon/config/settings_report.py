@@ -43,7 +43,7 @@ def _shown(name: str, value: object) -> str:
             return f"{len(value)} arguments" if value else "none"
         case tuple():
             return redact_text(", ".join(map(str, value))) or "none"
-        # Also a table: its settings that differ from the defaults.
+        # A single table: the settings in it that differ from the defaults.
         case BaseModel() if type(value).__str__ is BaseModel.__str__:
             names = [key for key, kept in value if kept != type(value).model_fields[key].default]
             return ", ".join(names) or "none"

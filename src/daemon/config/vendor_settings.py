@@ -28,7 +28,7 @@ class VendorSettings:
     """Names of models to ask if this vendor fails."""
     headers: Mapping[str, str] = field(default_factory=dict)
     dialect: Dialect | None = None
-    """A configured provider's; None for Kimi and GLM."""
+    """The settings of a configured provider; None for Kimi and GLM."""
     daily_budget: Mapping[str, float] = field(default_factory=dict)
     """Amounts by currency, for this vendor alone."""
     prefix: str
@@ -40,7 +40,7 @@ class VendorSettings:
 
 
 def configured_vendor(name: str, table: ProviderSettings, key: ConfiguredKey | None) -> VendorSettings:
-    """The settings of the vendor in ``[providers.NAME]``, with its key as read from its location."""
+    """The settings of the vendor in ``[providers.NAME]``, with the key that was read from its location."""
     return VendorSettings(
         info=VendorInfo(
             name=name,

@@ -21,7 +21,7 @@ class ActionAudit:
 
     @contextmanager
     def recorded(self, viewer: Viewer, action: str, **arguments: Any) -> Iterator[None]:
-        """The block in which an action happens; the row's tool is ``dashboard:`` followed by the action."""
+        """Records the action of the block; the row's tool is ``dashboard:`` followed by the action."""
         started = time.time()
         outcome = "INTERNAL_ERROR"
         try:

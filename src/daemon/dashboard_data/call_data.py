@@ -16,11 +16,11 @@ from ..transports.dashboard import Viewer
 from .action_audit import ActionAudit
 
 SHOWN_RUNNING: Final = 100
-"""The most rows of running calls on the live page."""
+"""The maximum number of running calls on the live page."""
 
 
 _READ_ENDED: Final = 10 * SHOWN_ENDED
-"""The newest rows among which the calls that ended last are looked for: most may be child calls."""
+"""The number of newest rows that are searched for the calls that ended last: most rows may be child calls."""
 
 
 class CallData:
@@ -56,7 +56,7 @@ class CallData:
                 {"name": "all calls", **limits["running"]},
                 *({"name": name, **permits} for name, permits in limits["providers"].items()),
             ],
-            # Others than operators do not see which source fails: several have the same text.
+            # Only operators see which source fails; for others, several sources have the same text.
             "problems": list(dict.fromkeys(self._view.health(principal)["problems"])),
         }
 
@@ -65,7 +65,7 @@ class CallData:
             rows = await (
                 self._audit.recent(_READ_ENDED) if sees is None else self._audit.ended_calls(sees, _READ_ENDED)
             )
-        except StoreError:  # the page says so as a problem of the daemon
+        except StoreError:  # the page shows this as a problem of the daemon
             return []
         return [
             {
@@ -145,7 +145,7 @@ class CallData:
 
 
 def _spent(amounts: Mapping[str, float]) -> dict[str, float]:
-    """The amounts that are not 0: simulated calls cost nothing."""
+    """The amounts without zeros: simulated calls cost nothing."""
     return {currency: amount for currency, amount in amounts.items() if amount}
 
 

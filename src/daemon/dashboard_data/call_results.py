@@ -1,4 +1,4 @@
-"""The results of ended calls, as far as they are kept: in memory, in the journal, or in a file."""
+"""Finds the results of ended calls that are still stored: in memory, in the journal, or in a file."""
 
 import json
 from collections.abc import Callable
@@ -17,7 +17,7 @@ from ..transports.dashboard import KeptResult, Viewer
 from .action_audit import TRANSPORT as ACTIONS
 
 MAX_SHOWN_BYTES: Final = 1024 * 1024
-"""A larger result is not shown: rendering it would delay the daemon's calls."""
+"""The size limit of shown results: rendering a larger one would delay the daemon's calls."""
 
 
 class CallResults:
@@ -70,16 +70,16 @@ class CallResults:
         return await self._store.sessions.ended_call(row.session_id, request_key(json.loads(row.request_id)))
 
     async def _with_file(self, row: CallRow, result: ToolResult) -> ToolResult:
-        """The result with what was spilled to a file, if that is short enough."""
+        """The result, with the content of its file if it was spilled and is short enough."""
         retained = result.structured
         if not result.metadata.spilled or not isinstance(retained, dict) or retained["bytes"] > MAX_SHOWN_BYTES:
             return result
         try:
             return replace(result, structured=await self._results.read(Principal(row.principal), retained["handle"]))
-        except CallError:  # it has expired: what is kept says until when it was there
+        except CallError:  # the file has expired: the stored result says when
             return result
 
 
 def _is_of(row: CallRow, result: ToolResult) -> bool:
-    """Whether a result is that of this call: a session may use the id of an earlier local call again."""
+    """Whether a result belongs to this call: a session may reuse the id of an earlier local call."""
     return result.outcome == row.outcome and result.metadata.latency_ms == row.latency_ms

@@ -124,7 +124,7 @@ class DaemonData:
 
     async def doctor(self, viewer: Viewer) -> Sequence[dict[str, Any]]:
         with self._actions.recorded(viewer, "doctor"):
-            async with self._diagnosing:  # it contacts vendors
+            async with self._diagnosing:  # one at a time, because the doctor contacts vendors
                 return [_as_row(check) for check in await asyncio.to_thread(_diagnosed, self._settings())]
 
     async def settings(self) -> dict[str, Any]:

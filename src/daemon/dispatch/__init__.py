@@ -1,7 +1,7 @@
 """Dispatch: the path of every call. Router, admission, permits, deadlines, exactly one answer.
 
-Called by the transports. It knows tools, provider limiters and the loop's clock, but no frames and no sockets: a
-``CallPort`` carries the answers.
+The transports call it. It uses tools, provider limiters and the loop's clock, but no frames or sockets: it sends
+answers through a ``CallPort``.
 """
 
 from .admission import RETRY_AFTER_MS

@@ -7,7 +7,7 @@ from ...tools import Tool
 from .dispatch_limits import DispatchLimits
 
 RETRY_AFTER_MS: Final = 500
-"""About the time of a few short calls; the client's backoff increases it."""
+"""Approximately the time of a few short calls; the client's backoff increases it."""
 
 DETACHED_RETRY_AFTER_MS: Final = 10_000
 """The same, for detached calls, which take longer."""
@@ -26,9 +26,9 @@ def admission_refusal(
 ) -> CallError | None:
     """The refusal of a client's new call; None if it may run or wait.
 
-    ``closed`` is why the daemon accepts no calls. ``permit_free`` says whether the session and the daemon have a free
-    permit. ``waiting`` calls of the daemon wait for a permit, ``own_waiting`` of them are the principal's (0 if it is
-    the only one), and ``orchestrations`` of the session run. ``exceeded`` says whose limit for the bytes of
+    ``closed``: why the daemon accepts no calls. ``permit_free``: whether the session and the daemon have a free permit.
+    ``waiting``: calls of the daemon that wait for a permit; ``own_waiting``: those of the principal (0 if it is the
+    only one). ``orchestrations``: the session's running orchestration calls. ``exceeded``: whose limit for the bytes of
     requests the call would exceed.
     """
     if closed is not None:
@@ -98,7 +98,7 @@ def too_many_paused(limit: int) -> OverCapacityError:
 
 
 def limited_call() -> InvalidArgumentsError:
-    """The refusal of a detached call, because the call that would create it is limited."""
+    """The refusal of a detached call whose creator is limited."""
     return InvalidArgumentsError.content_free(
         "An agent or another tool limits what this call may use and spend, and a detached call would outlive these "
         "limits; call the tool without detach."

@@ -9,7 +9,7 @@ from .recording_ports import JournalPort
 
 
 class AgentBudgets:
-    """The budgets by agent; an agent is added by its first run that has a budget. Only for the event loop's thread."""
+    """The budgets by agent. The first run of an agent with a budget adds it. Only for the event loop's thread."""
 
     def __init__(self, journal: JournalPort) -> None:
         self._journal = journal
@@ -26,7 +26,7 @@ class AgentBudgets:
         return self._budgets.values()
 
     async def of(self, agent: str, amounts: Mapping[str, float]) -> Budget:
-        """Sets the amounts of the agent's budget, and returns it. It includes what was spent earlier today.
+        """Sets the amounts of the agent's budget, and returns the budget. It includes the amount spent earlier today.
 
         Raises:
             ServiceUnavailableError: the database cannot be read.

@@ -24,7 +24,7 @@ from .session_manager import SessionManager
 
 _log = structlog.get_logger(__name__)
 
-# On Python 3.11 each access to an enum member costs a Python call; these are used for every call.
+# Constants for every call, because on Python 3.11 each access to an enum member is a Python call.
 _OWN_RECORD: Final = JournalRecord.OWN
 _PREVIOUS_CALL: Final = JournalRecord.PREVIOUS_CALL
 
@@ -58,7 +58,7 @@ class AnswerPreparation:
         self._unread = unread
         self._clock = clock
         self.spilling = HeldBytes(lambda: _SPILLING)
-        """The results that are being written to files, or wait for it."""
+        """The results that are written to files, or wait to be written."""
         self._spills = asyncio.Semaphore(_SPILLS)
 
     def render(self, call: RunningCall, result: ToolResult) -> tuple[bytes, ToolResult]:
@@ -104,8 +104,8 @@ class AnswerPreparation:
             _log.exception("call could not be recorded", tool=call.tool.name)
 
     def recorded_at_once(self, call: RunningCall, result: ToolResult, answer: bytes) -> bool:
-        """Write the end of a call whose start is not in the journal to the audit trail. False: the end is in the
-        journal.
+        """Write the end of a call to the audit trail, if its start is not in the journal. False: its end belongs into
+        the journal.
         """
         if call.journal_record is _OWN_RECORD:
             return False
@@ -123,7 +123,7 @@ class AnswerPreparation:
 
         Returns the answer and its result: those of an earlier call if the journal has one with this request id.
         """
-        if call.journalled and call.end_reason in {None, EndReason.DEADLINE}:  # a resumed run must see it too
+        if call.journalled and call.end_reason in {None, EndReason.DEADLINE}:  # a resumed run must see this end, too
             await self._journal_unstarted_child(call)
         repeatable = call.parent is not None or (call.tool.local and call.child_scope is None)
         known = call.journal_record is _PREVIOUS_CALL

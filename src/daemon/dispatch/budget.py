@@ -13,7 +13,7 @@ from ...providers import Model
 from ...store import day_of
 
 RESERVED_RETRY_MS: Final = 5_000
-"""When to retry if running calls have reserved the rest of the budget: about as long as an answer takes."""
+"""The delay before a retry if running calls have reserved the rest of the budget: about the time of an answer."""
 
 _EXACT: Final = 1e-9
 """More than the rounding error of a sum of amounts."""
@@ -33,7 +33,7 @@ def refusal(
     now: float,
     owner: str = "",
 ) -> BudgetSpentError | None:
-    """The refusal if no request may be sent to a vendor now, else None. Pure. Amounts are by currency, ``now`` is in
+    """The refusal of a request to a vendor; None if it may be sent now. Pure. Amounts are by currency, ``now`` is in
     Unix seconds, ``owner`` is as in ``Budget``.
 
     Once the amount of any currency is spent, every request is refused. Until then, a completion is refused if its
@@ -75,7 +75,7 @@ def refusal(
 
 
 class Budget:
-    """One daily budget and what counts against it. Only for the event loop's thread.
+    """One daily budget, with its spent and reserved amounts. Only for the event loop's thread.
 
     ``amounts`` are by currency; other currencies are not limited. Days are UTC days. ``owner`` appears in errors of a
     principal's budget: `` of token:ci``. A ``strict`` budget refuses models without a price in its currencies.
@@ -102,7 +102,7 @@ class Budget:
         self._reserved: defaultdict[str, float] = defaultdict(float)
 
     def restore(self, day: str, spent: Mapping[str, float]) -> None:
-        """Count what an earlier process spent on this day; ignored if the day is over."""
+        """Count the amount that an earlier process spent on this day; ignored if the day is over."""
         if day == self._today():
             for currency, amount in spent.items():
                 self._spent[currency] += amount
@@ -111,7 +111,7 @@ class Budget:
         """Check that the budget can count completions of the model.
 
         Raises:
-            BudgetSpentError: the budget is strict and cannot; the message names the setting for the price.
+            BudgetSpentError: the budget is strict and cannot count them; the message names the setting for the price.
         """
         currency = None if model.price is None else model.price.currency
         if not self._strict or not self.amounts or currency in self.amounts:
@@ -147,19 +147,20 @@ class Budget:
         self._spent[cost.currency] += cost.amount
 
     def spent(self, currency: str) -> float:
-        """The amounts spent today, as far as this daemon knows."""
+        """The amounts that this daemon knows to be spent today."""
         self._today()
         return self._spent.get(currency, 0.0)
 
     def see(self, currency: str, spent: float, reserved: float) -> None:
-        """Replaces the amounts spent and reserved today by those in the nodes' database."""
+        """Replaces today's spent and reserved amounts with those in the nodes' database."""
         self._today()
         self._spent[currency], self._reserved[currency] = spent, reserved
 
     def refusal(
         self, spent: Mapping[str, float], reserved: Mapping[str, float], estimate: Cost | None
     ) -> BudgetSpentError | None:
-        """The refusal of a request if these amounts are spent and reserved in the nodes' database; else None."""
+        """The refusal of a request, given the spent and reserved amounts in the nodes' database; None if it may be
+        sent."""
         return refusal(self.amounts, spent, reserved, estimate, self._clock(), self._owner)
 
     def state(self) -> dict[str, Any]:

@@ -27,7 +27,8 @@ from .client_questions import root_of
 from .running_call import RunningCall
 
 MAX_CACHE_BYTES: Final = 64 * 1024**2
-"""The limit for all cached results. Beyond it, the principal with the most bytes loses its least recently used ones."""
+"""The limit for all cached results. Beyond it, the principal with the most bytes loses its least recently used
+results."""
 MAX_CACHED_BYTES: Final = 1024**2
 """Larger results are not cached."""
 MIN_COUNTED_BYTES: Final = 16 * 1024
@@ -37,8 +38,7 @@ _SWEEP_S: Final = 10.0
 
 class _CachedResult(NamedTuple):
     tool: Tool
-    """The tool that returned it. If the source lists its tools again, they are new objects, which do not get the
-    result.
+    """The tool that returned the result. If the source lists its tools again, the new ``Tool`` objects do not get it.
     """
     result: bytes
     cached_at: float
@@ -62,9 +62,7 @@ class _Share:
 
 
 class CallCache:
-    """The results in memory, by principal. ``credentials`` returns the credentials with which calls of some sources are
-    made.
-    """
+    """The results in memory, by principal. ``credentials`` returns the credentials that calls of some sources use."""
 
     def __init__(self, credentials: CredentialLookup, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._credentials = credentials
@@ -84,13 +82,13 @@ class CallCache:
         return sum(share.size for share in self._shares.values())
 
     async def find(self, call: RunningCall) -> ToolResult | None:
-        """Returns the cached result for a call that is about to start; None if there is none. In that case, pass the
-        call's result to ``add``.
+        """Returns the cached result for a call that is about to start. If it is None, pass the call's result to
+        ``add``.
 
         The credential is read here, before the tool reads it, so a result is never cached for a credential that was
         stored later.
         """
-        # The journal already knows a detached call, and a child of an earlier run, as started.
+        # The journal already has the start of a detached call, and of a child of an earlier run.
         if call.detached or call.argument_notices or call.journal_record is not JournalRecord.NONE:
             return None
         key = call.cache_key = await self._key(call)
@@ -116,8 +114,8 @@ class CallCache:
         return replace(result, metadata=metadata)
 
     async def add(self, call: RunningCall, result: ToolResult) -> ToolResult:
-        """Caches the result of a call for which ``find`` returned None, unless it is valid for this call only. Returns
-        the result.
+        """Caches the result of a call for which ``find`` returned None, unless the result is valid only for this call.
+        Returns the result.
         """
         if call.cache_key is not None and call.end_reason is None and _reusable(call, result):
             await self._keep(call, call.cache_key, result)
@@ -126,7 +124,7 @@ class CallCache:
     async def _keep(self, call: RunningCall, key: bytes, result: ToolResult) -> None:
         try:
             stored = await off_loop(encode_result, result) if call.long_result else encode_result(result)
-        except (TypeError, ValueError, RecursionError):  # the answer will be an error
+        except (TypeError, ValueError, RecursionError):  # not JSON: the answer will be an error
             return
         if len(stored) > MAX_CACHED_BYTES or call.started < self._cleared_at:
             return
@@ -179,7 +177,7 @@ class CallCache:
             arguments = arguments_digest(call.current_arguments or {})
         else:
             arguments = call.request.arguments_hash or arguments_digest(call.request.arguments)
-        # Servers learn which questions the client answers (decision 125), and their results may depend on this.
+        # A server learns which questions the client can answer (decision 125), and its result may depend on this.
         answers = sorted(root_of(call).request.answers)
         parts = [call.tool.source, call.tool.name, arguments.hex(), answers, *values]
         return hashlib.blake2b(msgspec.json.encode(parts), digest_size=32).digest()
@@ -199,8 +197,8 @@ class CallCache:
 
 
 def _reusable(call: RunningCall, result: ToolResult) -> bool:
-    """Whether a result without an error can answer other calls. It must be complete, must not depend on an answer of
-    the client, and must have no handle of a file that expires, here or in another toold.
+    """Whether a result can answer other calls: it has no error, is complete, does not depend on an answer of the
+    client, and has no handle of a file that expires, here or in another toold.
     """
     metadata = result.metadata
     if call.asked_client or metadata.parts is not None or metadata.shaping is not None:

@@ -1,4 +1,4 @@
-"""The contexts of tools: one running call as its tool sees it."""
+"""The context of a running call, which its tool gets."""
 
 import asyncio
 import time
@@ -73,7 +73,7 @@ T = TypeVar("T")
 
 
 class ContextParts(NamedTuple):
-    """What the contexts of all calls share."""
+    """The parts that the contexts of all calls share."""
 
     services: ContextServices
     children: ChildCalls
@@ -120,8 +120,8 @@ class CallContext:
     def streaming(self) -> bool:
         call = self._call
         wanted = call.session.streaming if call.parent is None else call.on_chunk is not None
-        # Not with bound arguments: the mask cannot recognise a value that is split between two chunks. Not before a
-        # hook has seen the result.
+        # No streaming with bound arguments: the mask cannot recognize a value that is split between two chunks. No
+        # streaming before a hook has seen the result.
         return wanted and call.mask is None and not call.result_checked
 
     @property
@@ -145,7 +145,7 @@ class CallContext:
         text = sendable(text)
         if not text or call.answered:
             return
-        call.streamed_chars += len(text)  # even if no client reads: a client that resumes learns how much it missed
+        call.streamed_chars += len(text)  # even without a client: after a resume, it shows how much was missed
         if self.streaming:
             call.last_sent_at = time.monotonic()
             call.port.chunk(call, text)
@@ -204,7 +204,7 @@ class CallContext:
                     spending.add(used, model, admission)
                 raise
             meter.model = completion.model
-            # The vendor's address may be a simulator's, which only the response shows.
+            # The address may belong to a simulator; only the response shows this.
             meter.simulated = meter.simulated or completion.simulated
             used = completion_cost.completed(request, completion, simulated=meter.simulated)
             spending.add(used, model, admission)
@@ -351,7 +351,7 @@ class CallContext:
         )
 
     def _track_side_task(self) -> None:
-        """Registers the current task with the call if the tool started it, so that it ends with the call."""
+        """Registers the current task with the call, if the tool started the task, so that it ends with the call."""
         call, task = self._call, asyncio.current_task()
         if task is not None and task is not call.task:
             call.side_tasks = call.side_tasks or set()

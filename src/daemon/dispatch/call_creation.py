@@ -28,8 +28,8 @@ def make_call(
     nesting: Nesting | None = None,
     detached: bool = False,
 ) -> RunningCall:
-    """A new call: a client's, a child of ``parent`` with its ``nesting``, or a detached one. ``permits`` are the
-    daemon's.
+    """A new call: a client's call, a child of ``parent`` with this ``nesting``, or a detached call. ``permits`` are the
+    daemon's permits.
     """
     notices: tuple[str, ...] = ()
     current: dict[str, Json] | None = None
@@ -73,7 +73,7 @@ def make_call(
 
 
 def side_scope(call: RunningCall) -> ChildScope:
-    """The scope of a call that makes child calls although its tool is not an orchestration tool."""
+    """The scope of a call that makes child calls, although its tool is not an orchestration tool."""
     outer = call.parent_scope
     return _child_scope(call.id, call.parent, call.key, ROOT if outer is None else outer.nesting)
 

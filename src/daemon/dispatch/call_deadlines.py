@@ -1,8 +1,7 @@
 """Ends calls at their deadlines.
 
-One timer of the event loop per call would cost as much as registering the call, and hardly any call reaches its
-deadline. So deadlines are grouped by ticks, and only calls that still run when the tick of their deadline begins get a
-timer.
+A timer per call would cost as much as registering the call, and few calls reach their deadlines. So deadlines are
+grouped by ticks. Only calls that still run when the tick of their deadline begins get a timer.
 """
 
 import asyncio
@@ -15,14 +14,14 @@ from ...protocol.tool_call import MAX_TIMEOUT_S
 from .running_call import RunningCall
 
 TICKS_PER_S: Final = 32
-"""The length of a tick: only calls that end within 1/32 s of their deadline may get a timer. Shorter ticks would need
-more memory, because each tick with a deadline takes some 200 bytes until it begins.
+"""The length of a tick: only calls that end within 1/32 s of their deadline may get a timer. Each tick with a deadline
+takes some 200 bytes until it begins, so shorter ticks would need more memory.
 """
 
 _TIMER_ERROR_TICKS: Final = 0.001 * TICKS_PER_S
 """The resolution of the loop's timers: a timer may fire this early."""
 _MIN_EXTENSION_S: Final = 0.5
-"""Frequent progress moves a deadline at most this often."""
+"""The minimum interval between two extensions of a deadline by progress."""
 
 
 def extended_deadline(started: float, deadline: float, now: float, window_s: float, max_timeout_s: float) -> float:
@@ -47,8 +46,8 @@ class CallDeadlines:
         self._clock = clock
         self._expire = expire
         self._max_timeout_s = max_timeout_s
-        # By the tick of the deadline, in the order in which the calls came: timers for the same instant keep the order,
-        # so a parent ends before its children with the same deadline.
+        # By the tick of the deadline, in order of arrival. Timers for the same instant keep this order, so a parent
+        # ends before its children with the same deadline.
         self._calls: dict[int, dict[RunningCall, None]] = {}
         # A heap of the ticks of ``_calls``.
         self._ticks: list[int] = []
@@ -58,7 +57,7 @@ class CallDeadlines:
         return sum(map(len, self._calls.values()))
 
     def add(self, call: RunningCall) -> None:
-        """Expire a call at its deadline, unless it is removed in time."""
+        """Expire a call at its deadline, unless it is removed earlier."""
         tick = int(call.deadline * TICKS_PER_S)
         try:
             self._calls[tick][call] = None
@@ -69,7 +68,7 @@ class CallDeadlines:
                 self._set_timer()
 
     def remove(self, call: RunningCall) -> None:
-        """Forget a call that has ended. If the tick of its deadline has begun, ``expire`` is still called with it."""
+        """Remove an ended call. If the tick of its deadline has begun, ``expire`` is still called with it."""
         calls = self._calls.get(int(call.deadline * TICKS_PER_S))
         if calls is not None:
             calls.pop(call, None)
@@ -84,7 +83,7 @@ class CallDeadlines:
             self.add(call)
 
     def extend(self, call: RunningCall, window_s: float) -> None:
-        """Extend the deadline of a call that is making progress to ``window_s`` from now, unless its caller set its
+        """Extend the deadline of a call that makes progress to ``window_s`` from now, unless its caller has set a
         timeout.
 
         A child stays within its parent's time.

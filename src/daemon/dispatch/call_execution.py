@@ -1,4 +1,4 @@
-"""Runs accepted calls, each in its own task, and gives each exactly one answer.
+"""Runs accepted calls, each in a separate task, and gives each exactly one answer.
 
 before-hooks ▸ wait (rate limit, permits) ▸ start (journal) ▸ run ▸ after-hooks ▸ fit ▸ record ▸ deliver
 
@@ -48,9 +48,9 @@ from .unanswered_calls import UnansweredCalls
 _log = structlog.get_logger(__name__)
 
 STUCK_S: Final = 1.0
-"""How long a tool may take to return after its call was cancelled; then the daemon answers for it."""
+"""How long a tool may take to return after its call was cancelled; then the daemon answers the call."""
 
-# On Python 3.11 each access to an enum member costs a Python call; these are used for every call.
+# Constants for every call, because on Python 3.11 each access to an enum member is a Python call.
 _QUEUED: Final = CallPhase.QUEUED
 _RUNNING: Final = CallPhase.RUNNING
 _ENDING: Final = CallPhase.ENDING
@@ -140,7 +140,7 @@ class CallExecution:
             unread=unread,
             clock=self._clock,
         )
-        # Cached: asking for the running loop costs a system call on Python 3.11.
+        # Cached, because looking up the running loop is a system call on Python 3.11.
         self._loop = asyncio.get_running_loop()
         expire = partial(self.end, reason=EndReason.DEADLINE)
         self._deadlines = CallDeadlines(self._loop, expire, max_timeout_s=lambda: limits().max_timeout_s)
@@ -157,7 +157,7 @@ class CallExecution:
         self.unanswered.add(call)
         if call.request.frame_bytes > UNCOUNTED_BYTES:
             self._requests.add(call.session, call.request.frame_bytes)
-        # Not `create_task`, which makes another name first.
+        # Not `create_task`, which would first create a default name.
         call.task = asyncio.Task(self._run(call), loop=self._loop, name=call.id)
         self._deadlines.add(call)
 
@@ -178,7 +178,7 @@ class CallExecution:
             self.force_answer(call)
 
     def force_answer(self, call: RunningCall) -> None:
-        """Answer a call whose task will not answer it, or not in time."""
+        """Answer a call whose task will not answer it in time."""
         if call.answered:
             return
         result = call_outcome.failed(call, call_outcome.cut_off(call), self._clock())
@@ -201,7 +201,7 @@ class CallExecution:
         await self._answer(call, result)
 
     async def _result(self, call: RunningCall) -> ToolResult:
-        """Run the tool and turn whatever it does into a result."""
+        """Run the tool, and convert its return value or exception to a result."""
         try:
             if call.counts_at_nodes or call.tool.cache_s:
                 await self._count_or_reuse(call)
@@ -235,7 +235,7 @@ class CallExecution:
         return call_outcome.failed(call, failure, self._clock())
 
     async def _count_or_reuse(self, call: RunningCall) -> None:
-        """Count the call for quotas, if all nodes do so together; then answer it from the cache if it has a result."""
+        """Count the call for quotas that all nodes share; then answer it from the cache if there is a result."""
         if call.counts_at_nodes:
             over = await self._services.quotas.take(call.tool.name, call.session.principal.name)
             if over is not None:
@@ -244,7 +244,7 @@ class CallExecution:
             raise _AlreadyAnswered(kept)
 
     async def _enter_without_permit(self, call: RunningCall) -> object:
-        """Run a cheap tool, or an orchestration tool, whose children may need the permits."""
+        """Run without a permit: a cheap tool, or an orchestration tool, whose children may need the permits."""
         if call.journalled or not call.tool.unmetered:
             await self._start(call)
         try:
@@ -283,7 +283,8 @@ class CallExecution:
         entered_at = self._clock()
         if self._services.traces is not None:
             current_traceparent.set(str(self._services.traces.span_of(call)))
-        # A child call inherits it. Setting a context variable takes much longer than reading it.
+        # Only if it differs: a child call inherits the value, and setting a context variable takes much longer than
+        # reading it.
         elif call.parent is None and callers_traceparent.get() is not call.request.traceparent:
             callers_traceparent.set(call.request.traceparent)
         if current_request_meta.get() is not call.request.meta:
@@ -321,11 +322,11 @@ class CallExecution:
                     await self._answers.record_in_journal(call, result, answer)
             finally:
                 self._finish(call, result, len(answer), started=started)
-            if unread:  # while the answer waits for its reader, nothing else of a large call stays in memory
+            if unread:  # so that only the answer of a large call stays in memory while it waits for its reader
                 del result
                 call.drop_arguments()
-            # A connection that took the session over before this point found the call running and is its port.
-            # One that takes it over later finds the call done and gets the cached answer.
+            # A connection that took over the session before this point found the call running, and is now its port. A
+            # connection that takes over later finds the call done, and gets the cached answer.
             if (sending := call.port.deliver(call, answer)) is not None:
                 await sending
         finally:
@@ -334,7 +335,7 @@ class CallExecution:
             if call.parent is None:
                 call.session.calls.delivered()
                 self.unanswered.delivered()
-            call.task = None  # it refers back to the call
+            call.task = None  # breaks the reference cycle
 
     def _finish(self, call: RunningCall, result: ToolResult, size: int, *, started: bool) -> None:
         if call.request.frame_bytes > UNCOUNTED_BYTES:

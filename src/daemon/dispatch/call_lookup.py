@@ -24,7 +24,7 @@ from .session_manager import SessionManager
 from .unanswered_calls import UnansweredCalls
 
 _ID_SUFFIX: Final = re.compile(r"~[0-9a-f]+")
-"""A part of the ids of children that a detached call made after a restart. The journal stores children without it."""
+"""The suffix in the ids of children that a detached call made after a restart. The journal's keys do not have it."""
 _DETACHED_KEY: Final = request_key(REQUEST_ID)
 
 
@@ -38,8 +38,8 @@ class PeerCalls(Protocol):
     """The calls at other nodes that share the database."""
 
     async def find_call(self, node: NodeRow | None, principal: Principal, call_id: str) -> CallInfo | None:
-        """Returns a call as a node knows it; without ``node``, as the node that runs it knows it. None if no node knows
-        it.
+        """Asks a node about a call; without ``node``, asks the node that runs it. Returns None if no node knows the
+        call.
         """
         ...
 
@@ -101,7 +101,7 @@ class CallLookup:
             )
         session = self._sessions.loaded(hash_key(call_id), principal.name)
         if session is not None and (ended := self._ended(session, call_id)) is not None:
-            return ended  # does not need the database: callers may wait for the end of the call
+            return ended  # without the database, because callers may poll for the end of the call
         stored = await self._paused.find(call_id, principal)
         if stored is not None and self._find(principal, call_id) is None:
             return _stored_info(stored)
@@ -215,7 +215,7 @@ def _info_of(call: RunningCall) -> CallInfo:
 
 
 def _stored_info(stored: StoredDetachedCall) -> CallInfo:
-    """A detached call that has not ended and does not run: it is paused, or about to run again."""
+    """The call info of a detached call that has not ended and does not run: it is paused, or about to run again."""
     if stored.expires_at is None:
         return CallInfo(id=stored.call_id, state="waiting", tool=stored.tool, started_at=stored.started_at)
     return CallInfo(
@@ -229,7 +229,7 @@ def _stored_info(stored: StoredDetachedCall) -> CallInfo:
 
 
 def _finished_info(call_id: str, state: CallState, result: ToolResult | None) -> CallInfo:
-    """A finished call by its stored state and result."""
+    """The call info of a finished call, from its stored state and result."""
     if result is not None and state == "done":
         state = "done" if result.ok else "failed"
     outcome = None if result is None else result.outcome

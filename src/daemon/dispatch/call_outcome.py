@@ -1,4 +1,4 @@
-"""Builds the result that a call ends with. Pure, except that it logs a tool's own failures."""
+"""Builds the result with which a call ends. Pure, except that it logs failures of tools."""
 
 import time
 import traceback
@@ -45,7 +45,7 @@ from .usage_meter import UsageMeter
 _log = structlog.get_logger("toold.dispatch")
 _SHOWN_CHARS = 300
 _MAX_NOTICES = 200
-"""The most notices in the text of one session's answers; further notices are only in the metadata."""
+"""The maximum number of notices in the texts of a session's answers; further notices are only in the metadata."""
 
 
 def metadata_of(call: RunningCall, now: float) -> Metadata:
@@ -57,7 +57,7 @@ def metadata_of(call: RunningCall, now: float) -> Metadata:
 
 
 def without_children(call: RunningCall, result: ToolResult) -> ToolResult:
-    """The result as it is recorded: without the usage of its children, which have their own records."""
+    """The result to record: without the usage of its children, which have their own records."""
     if call.child_scope is None:
         return result
     metadata = _metadata(call, call.meter, result.metadata.latency_ms, result.metadata.parts)
@@ -96,10 +96,11 @@ def _metadata(call: RunningCall, meter: UsageMeter, latency_ms: float, parts: Pa
 def plain_outputs(
     call: RunningCall, returned: object
 ) -> tuple[tuple[ContentBlock, ...], Json | msgspec.UnsetType] | None:
-    """What ``outputs_of`` returned, if it is the tool's unchanged output and not long."""
+    """The outputs that ``outputs_of`` would return, if they are the tool's unchanged text and not long; otherwise
+    None."""
     if call.argument_notices or call.tool.conversational:
         return None
-    if type(returned) is str and len(returned) <= LONG_BYTES and returned.isascii():  # as `content` does, for most
+    if type(returned) is str and len(returned) <= LONG_BYTES and returned.isascii():  # the common case of `content`
         return (TextContent(returned),), msgspec.UNSET
     return None if is_long(returned) else content(returned, tool=call.tool.name)
 
@@ -107,7 +108,7 @@ def plain_outputs(
 async def outputs_of(
     call: RunningCall, returned: object, catalog: Callable[[], ToolCatalog]
 ) -> tuple[tuple[ContentBlock, ...], Json | msgspec.UnsetType]:
-    """The outputs and the data that a call's tool has returned; for a client's call, as ``presented`` makes them."""
+    """The outputs and the data that a call's tool has returned; for a client's call, after ``presented``."""
     call.long_result = is_long(returned)
     if call.long_result:
         outputs, structured = await off_loop(partial(content, returned, tool=call.tool.name))
@@ -122,7 +123,7 @@ async def outputs_of(
 def presented(
     call: RunningCall, outputs: tuple[ContentBlock, ...], structured: Json | msgspec.UnsetType, catalog: ToolCatalog
 ) -> tuple[ContentBlock, ...]:
-    """The outputs of a client's call: in the session's form if the tool keeps a conversation, then new notices."""
+    """The outputs of a client's call: in the session's form if the tool has a conversation, followed by new notices."""
     session = call.session
     if call.tool.conversational:
         form = catalog.result_text(session.toolset, session.result_text, former=session.former)
@@ -131,9 +132,9 @@ def presented(
 
 
 def with_notices(call: RunningCall, outputs: tuple[ContentBlock, ...]) -> tuple[ContentBlock, ...]:
-    """The outputs, and a text with the notices about arguments that this session has not had yet.
+    """The outputs, and a text with the notices about arguments that are new to this session.
 
-    The text comes last: clients that read one text only, which may be JSON, get what the tool returned.
+    The text comes last, because some clients read only the first text, which may be JSON.
     """
     noticed = call.session.noticed
     new = [notice for notice in call.argument_notices if notice not in noticed]
@@ -169,23 +170,23 @@ def failed(call: RunningCall, error: CallError, now: float) -> ToolResult:
 
 
 def _cannot_have_effects(call: RunningCall) -> bool:
-    """Whether the call had no effect, at whatever stage it ended: its tool is read-only, and made no request that a
-    vendor bills.
+    """Whether the call had no effect, regardless of the stage at which it ended: its tool is read-only, and made no
+    request that a vendor bills.
     """
     return call.tool.annotations.read_only_hint and call.meter.provider_calls == 0
 
 
 def refused(error: CallError, received: float, *, typed: bool | msgspec.UnsetType = msgspec.UNSET) -> ToolResult:
-    """The result of a call that was refused and had arrived at the monotonic time ``received``. ``typed`` is that of
-    its tool, if it has one.
+    """The result of a refused call that arrived at the monotonic time ``received``. ``typed`` is the attribute of its
+    tool, if the tool exists.
     """
     latency_ms = round((time.monotonic() - received) * 1000, 3)
     return ToolResult(Metadata(latency_ms, Timings()), error=error.to_tool_error(), typed=typed)
 
 
 def of_exception(call: RunningCall, error: BaseException) -> CallError:
-    """The error for an exception of the tool. If the call was ending, its end reason decides, together with what the
-    tool reports as done.
+    """The error for an exception of the tool. If the call was ending, its end reason decides, together with the error
+    that the tool raised.
     """
     if call.end_reason is None:
         return error if isinstance(error, CallError) else tool_failed(call, error)
@@ -266,8 +267,8 @@ def tool_failed(call: RunningCall, error: BaseException) -> ToolExecutionError:
 
 
 def _place_in(package: str, trace: TracebackType | None) -> str:
-    """The innermost line of the traceback in this top-level package, where the tool's author looks first; if the
-    package has none, the innermost line of all.
+    """The innermost line of the traceback in this top-level package, where the tool's author looks first; without such
+    a line, the innermost line.
     """
     frames = list(traceback.walk_tb(trace))
     own = [step for step in frames if step[0].f_globals.get("__name__", "").partition(".")[0] == package]

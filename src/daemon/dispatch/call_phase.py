@@ -5,7 +5,7 @@ from typing import Final, Literal
 
 
 class CallPhase(IntEnum):
-    """How far a call has got. Only ``RunningCall.advance`` changes it."""
+    """The phase of a call. Only ``RunningCall.advance`` changes it."""
 
     ACCEPTED = 0
     """Its task has not run yet."""
@@ -34,7 +34,7 @@ SUCCESSORS: Final[tuple[tuple[CallPhase, ...], ...]] = (
 PublicState = Literal["waiting", "running", "ending"]
 
 PUBLIC_STATES: Final[tuple[PublicState, ...]] = ("waiting", "waiting", "running", "ending", "ending", "ending")
-"""The state of each phase as clients and operators see it."""
+"""The state that clients and operators see in each phase."""
 
 
 class IllegalTransitionError(RuntimeError):
@@ -50,12 +50,13 @@ class JournalRecord(Enum):
     NONE = "none"
     """Nothing: the call is local, or it has not started."""
     EARLIER_RUN = "earlier run"
-    """This child call from an earlier run of its parent; starting it again replaces that record."""
+    """The same child call in an earlier run of its parent; starting the call again replaces that record."""
     OWN = "own"
     """The call itself, unless the write of its start failed. Its end is written to the journal before its answer is
     sent."""
     PREVIOUS_CALL = "previous call"
-    """An earlier call with the same request id that its session no longer has in memory; this one does not run."""
+    """An earlier call with the same request id, which its session no longer has in memory; the new call does not
+    run."""
 
 
 class EndReason(Enum):

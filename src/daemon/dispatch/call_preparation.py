@@ -29,8 +29,8 @@ class PreparedCall:
     _arguments: BoundArguments | CallError
 
     def arguments_of(self, tool: Tool, catalog: ToolCatalog) -> BoundArguments:
-        """The arguments as ``ToolCatalog.bind`` returns them. They are bound again if the catalog has been replaced and
-        has another tool under this name.
+        """The bound arguments (``ToolCatalog.bind``). They are bound again if the catalog was replaced and has another
+        tool with this name.
 
         Raises:
             CallError: as raised by ``bind_arguments``.
@@ -85,7 +85,7 @@ def conflict_of(session: Session, request: ToolCall, now: float) -> RequestIdCon
     """The error of a call whose request id belongs to another call; None for all other calls.
 
     For transports in which each request takes over the session: a request that ``Router.submit`` would refuse must not
-    take the session from the connection that waits for the other call.
+    take the session away from the connection that waits for the other call.
     """
     key = request_key(request.request_id)
     state = session.calls.classify(key, request.name, request, now)

@@ -16,7 +16,7 @@ from .budget import reset_at
 
 MINUTE_S: Final = 60.0
 _MAX_IDLE: Final = 1000
-"""With more counters than this, those without calls in the last minute and today are deleted."""
+"""Beyond this number, counters without calls in the last minute and today are deleted."""
 
 
 class CallQuota(NamedTuple):
@@ -62,7 +62,7 @@ class CallQuotas:
         shared: SharedLimitsPort | None = None,
     ) -> None:
         self.shared: Final = shared
-        """Counts the calls at all nodes; None: they are counted here."""
+        """Counts the calls of all nodes; None if this process counts them."""
         self._clock = clock
         self._wall_clock = wall_clock
         self.active = bool(quotas)

@@ -18,11 +18,11 @@ def earlier_result(
     *,
     journalled: bool = False,
 ) -> ToolResult | None:
-    """The answer of a child that ran in an earlier run; None if it may and must run again.
+    """The answer of a child that ran in an earlier run; None if it must run again.
 
-    A failed call is replayed even if its arguments differ now, because the resuming call may have corrected them. A
-    call whose parts did not all succeed runs again, whether it ended with its report or was interrupted, and resumes
-    with its own children. If the call is ``journalled`` at its parent's request, it never runs again once it has ended.
+    A failed call is replayed even if its arguments differ now: the resuming call may have corrected them. A call whose
+    parts did not all succeed runs again, whether it ended with its report or was interrupted, and resumes with its own
+    children. If the call is ``journalled`` at its parent's request, it never runs again once it has ended.
 
     Raises:
         RequestIdConflictError: it succeeded with another tool or other arguments.

@@ -2,7 +2,7 @@
 
     resolve ▸ bind ▸ replay ▸ admit, then ``call_execution``
 
-A child passes the same stages as every call, but it does not come from a frame, and its answer goes to its parent.
+A child passes the same stages as every call, but its request is not a frame, and its answer goes to its parent.
 """
 
 import asyncio
@@ -71,8 +71,8 @@ PLAIN: Final = ChildOptions()
 class ParentPort(DisconnectedPort):
     """The ``CallPort`` of a child: its parent waits for the answer and reports the child's progress as its own.
 
-    It drops pieces, which are not part of the parent's answer, and heartbeats, because the parent gets its own.
-    Questions go to the client's call.
+    It drops pieces, which are not part of the parent's answer, and heartbeats, because the parent has its own.
+    Questions are passed to the client's call.
     """
 
     __slots__ = ("_parent", "_result", "answer")
@@ -96,7 +96,7 @@ class ParentPort(DisconnectedPort):
         return self._parent.report(replace(progress, message=message), time.monotonic())
 
     def chunk(self, call: RunningCall, text: str) -> None:
-        """Dropped unless the parent asked for it: a chunk of a child's answer is not part of the parent's."""
+        """Drops the chunk, which is not part of the parent's answer, unless the parent requested it."""
         if call.on_chunk is not None:
             call.on_chunk(text)
 
@@ -159,7 +159,7 @@ class ChildCalls:
     ) -> ToolResult:
         """Implements ``OrchestrationContext.call``."""
         if scope.suspended:
-            await asyncio.get_running_loop().create_future()  # until the parent is cancelled
+            await asyncio.get_running_loop().create_future()  # waits until the parent is cancelled
         _add_name(parent, scope, name)
         received = time.monotonic()
         tool_name = tool if isinstance(tool, str) else tool.name
@@ -185,7 +185,7 @@ class ChildCalls:
             return call_outcome.replayed(self._refuse(parent, request, error, received))
         if earlier is not None:
             return earlier
-        # Not the calls of an agent itself, such as model turns.
+        # Except the agent's internal calls, such as model turns.
         if self._quotas.active and self._catalog().registry.has(child.tool):
             over = await self._quotas.take(child.tool.name, parent.session.principal.name)
             if over is not None:
@@ -198,7 +198,7 @@ class ChildCalls:
             result = await asyncio.shield(port.answer)
         except asyncio.CancelledError:
             self._runner.end(child, EndReason.PARENT)
-            await asyncio.wait([port.answer])  # answers also a child whose tool does not return
+            await asyncio.wait([port.answer])  # ends even if the child's tool does not return
             raise
         if child.paused is not None:
             raise child.paused.of_child(child.key)
@@ -207,7 +207,7 @@ class ChildCalls:
     async def limit_spending(
         self, call: RunningCall, scope: ChildScope, limits: RunLimits, daily: Mapping[str, float]
     ) -> tuple[RunBudget, list[RunUsage]]:
-        """Create the budget of a call and its children. Returns the budget, and what the run has already spent."""
+        """Create the budget of a call and its children. Returns the budget, and the usage that the run already has."""
         if call.run_budget is not (None if call.parent is None else call.parent.run_budget):
             raise RuntimeError("a call can limit its spending once")
         day_budget = await self.agent_budgets.of(limits.owner, daily) if daily else None
@@ -308,10 +308,10 @@ class ChildCalls:
         )
 
     async def _earlier_result(self, child: RunningCall) -> ToolResult | None:
-        """This child's result in the resumed run; None if it has to run.
+        """This child's result from the resumed run; None if it must run.
 
         Raises:
-            CallError: it must not run, and has no result.
+            CallError: it must not run, and has no stored result.
         """
         stored = await self._journal.earlier_child(child)
         if stored is None:
@@ -324,7 +324,7 @@ class ChildCalls:
     async def _result_without_tool(
         self, parent: RunningCall, scope: ChildScope, request: ToolCall
     ) -> ToolResult | None:
-        """The stored result of a journalled child that cannot be made now: its tool was removed or changed."""
+        """The stored result of a journalled child that cannot run now, because its tool was removed or changed."""
         name = str(request.request_id)
         principal = parent.session.principal
         try:

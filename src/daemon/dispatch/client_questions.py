@@ -1,8 +1,8 @@
 """Asks the clients of running calls, and waits for their answers.
 
-A question goes to the client that made the call, even if a child call asks. While a call waits for an answer, it holds
-no permit and its clock is stopped, so that afterwards it has as much time left as before. ``QuestionTable`` decides
-what may be asked and who may answer.
+A question goes to the client that made the call, even if a child call asks it. While a call waits for an answer, it
+holds no permit and its clock is stopped, so afterwards it has as much time left as before. ``QuestionTable`` decides
+which questions are allowed, and who may answer.
 """
 
 import asyncio
@@ -57,7 +57,7 @@ class ClientQuestions:
         self.node_tokens = NodeTokens()
         self._waiting: dict[str, _Waiting] = {}
         self._stopped: dict[RunningCall, _StoppedClock] = {}
-        # The clients' calls that have asked; calls that never ask have no entry.
+        # The clients' calls that have asked questions; other calls have no entry.
         self._asked: set[RunningCall] = set()
 
     def __len__(self) -> int:
@@ -112,13 +112,13 @@ class ClientQuestions:
         return tuple(self._table.of_call(call.id)) if call in self._asked else ()
 
     def find(self, token: str, principal: Principal) -> tuple[OpenQuestion, RunningCall] | None:
-        """The open question with this token, and the client's call, if this principal may answer it."""
+        """The open question with this token, with the client's call, if this principal may answer it."""
         entry = self._table.answerable(token, principal.name)
         return None if entry is None else (entry, self._waiting[token].asked)
 
     def answer(self, entry: OpenQuestion, result: object, error: object = None) -> InvalidAnswerError | None:
-        """Answers a question of ``find`` or ``open_questions`` with a result or an error of JSON-RPC. An invalid result
-        also ends the question, and the reason is returned. A second answer has no effect.
+        """Answers a question from ``find`` or ``open_questions`` with a result or an error of JSON-RPC. An invalid
+        result also ends the question; its problem is returned. A second answer has no effect.
         """
         waiting = self._waiting.get(entry.token)
         if waiting is None or waiting.answer.done() or not self._table.close(entry, "answered"):
@@ -151,8 +151,8 @@ class ClientQuestions:
             self._table.forget(call.id)
 
     async def _outcome(self, waiting: _Waiting, timeout_s: float) -> dict[str, Json] | QuestionRefusedError:
-        """The answer, or the reason why there is none. The reason is returned and not raised, because after an
-        exception the permit would not be taken again.
+        """The answer, or the reason why there is none. The reason is returned, because after an exception the permit
+        would not be taken again.
         """
         try:
             async with asyncio.timeout(timeout_s):
@@ -187,7 +187,7 @@ class ClientQuestions:
 
 
 def root_of(call: RunningCall) -> RunningCall:
-    """The client's call, or the detached call, that a call belongs to."""
+    """The client's call or the detached call to which a call belongs."""
     while call.parent is not None:
         call = call.parent
     return call

@@ -1,4 +1,4 @@
-"""The usage and cost of completions and embeddings: as the vendor counted them, or as our own estimate. Pure."""
+"""The usage and cost of completions and embeddings, as counted by the vendor or estimated here. Pure."""
 
 from typing import Final
 
@@ -9,7 +9,7 @@ from ...providers import Completion, CompletionRequest, EmbeddingRequest, Embedd
 from ...tools import ANSWER_TOKENS, estimate_embeddings, estimate_request
 
 COUNTED_CHARS: Final = 65_536
-"""How many characters of an interrupted answer are counted; for a longer answer, the count is extrapolated."""
+"""The characters of an interrupted answer whose tokens are counted; for longer answers, the count is extrapolated."""
 
 
 def expected_usage(request: CompletionRequest) -> Usage:

@@ -49,7 +49,7 @@ class ContextServices(msgspec.Struct, frozen=True, eq=False):
     """Provider → the setting that it lacks."""
     conversations: ConversationAccess
     budgets_of: Callable[[Principal, str], Sequence[Budget]]
-    """The budgets that a completion of this provider for this principal must fit into."""
+    """Returns the budgets into which a completion of this provider for this principal must fit."""
     results: RetainedResults
     sandbox: Sandbox
     file_owners: FileOwnersPort

@@ -1,7 +1,7 @@
 """Detached calls: they run independently of the call that created them, and resume after a restart (decision 40).
 
-Each detached call has a separate session, and the call id is that session's resume key for its principal. So
-its result is cached, limited and deleted like every other. Its request stays in the database until it ends.
+Each detached call has a separate session, and its principal resumes the session with the call id. So its result is
+cached, limited and deleted like every other result. Its request stays in the database until the call ends.
 """
 
 import asyncio
@@ -38,7 +38,7 @@ from .unanswered_calls import UnansweredCalls
 REQUEST_ID: Final = "call"
 """The request id of the one call of such a session."""
 MIN_RESUMED_S: Final = 30.0
-"""The minimum time of a resumed call, so that it can report what was done before and after the restart."""
+"""The minimum time of a resumed call, so that it can report the completed work."""
 TRANSPORT: Final = "detached"
 
 _log = structlog.get_logger(__name__)
@@ -71,7 +71,7 @@ class DetachedCalls:
         self.next_id = next_id
         self.port = DetachedPort()
         self.waiting: dict[str, StoredDetachedCall] = {}
-        """Calls of the previous process that are not resumed yet, by id."""
+        """Calls of the previous process that have not been resumed yet, by id."""
         # Calls whose start is being written, by principal.
         self._starting: Counter[str] = Counter()
         # Referenced so that they are not collected.
@@ -88,7 +88,7 @@ class DetachedCalls:
             raise RuntimeError("a detached call cannot be detached again")
         if _is_limited(parent):
             raise limited_call()
-        # Shielded: even if the caller is cancelled, a call whose start was written must be started.
+        # Shielded: a call whose start was written must be started, even if the caller is cancelled.
         return await asyncio.shield(self._spawn(self._start(parent, changed, timeout_s)))
 
     async def load(self) -> None:
@@ -125,8 +125,7 @@ class DetachedCalls:
         scope = parent.child_scope
         run = parent.id if parent.parent is None or scope is None else scope.run
         if scope is not None and scope.resumed and parent.parent is not None:
-            # The detached call may exist already, if the daemon ended after it started and before this child call
-            # ended.
+            # The detached call may already exist, if the daemon ended between its start and the end of this child call.
             earlier = await self._journal.find_run(run, creator.principal, tool.name)
             if earlier is not None:
                 return earlier
@@ -204,8 +203,8 @@ class DetachedCalls:
             _log.warning("paused call cannot continue", call=stored.call_id, tool=stored.tool, reason=error_text(error))
 
     def argument_problem(self, stored: StoredDetachedCall, tool_name: str, arguments: dict[str, Json]) -> str | None:
-        """The reason why arguments do not fit a tool of the call's toolset; None if they fit, or if the tool does not
-        exist now.
+        """The reason why arguments do not fit a tool of the call's toolset; None if they fit, or if the tool no longer
+        exists.
 
         Whether the call may use the tool (``ChildOptions.within``) is decided when it makes the child call, because
         narrowing a toolset removes tools but does not change their arguments.
@@ -261,7 +260,7 @@ class DetachedCalls:
             raise ServiceUnavailableError.content_free("Its session is not in the database.")
         await self.port.resuming(stored.call_id)
         if self.waiting.pop(stored.call_id, None) is None:
-            return  # meanwhile resumed by the start of this process, or by a request for the call
+            return  # the start of this process, or a request for the call, has resumed it meanwhile
         session.usable = (session.toolset,)  # the principal's other toolsets are not stored
         session.client = msgspec.json.decode(stored.client, type=ClientInfo)
         now, at = time.monotonic(), time.time()
@@ -308,7 +307,7 @@ class DetachedCalls:
         deadline: float,
         started_at: float | None = None,
     ) -> RunningCall:
-        """The call, accepted in its session, which no connection holds."""
+        """The accepted call, in a session without a connection."""
         key = request_key(REQUEST_ID)
         session.calls.register(key, tool.name, request, time.monotonic())
         self._sessions.hold(session, self.port)
@@ -362,7 +361,7 @@ class DetachedCalls:
 
 
 def _is_limited(call: RunningCall) -> bool:
-    """Whether one of its parents limits this call: an agent, or a call that chose its tools or limits its spending."""
+    """Whether a parent limits this call: an agent, or a call that restricts its tools or limits its spending."""
     outer, scope = call.parent, call.parent_scope
     if outer is None or scope is None:
         return False

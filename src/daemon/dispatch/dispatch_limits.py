@@ -1,4 +1,4 @@
-"""Dispatch limits."""
+"""The limits of dispatch."""
 
 from dataclasses import dataclass
 
@@ -33,7 +33,7 @@ class DispatchLimits:
     """How long a question to a client waits for its answer."""
     max_frame_bytes: int
     spill_bytes: int | None
-    """A larger answer is spilled to a file; None: only one that does not fit into a frame."""
+    """A larger answer is spilled to a file; None: only answers that do not fit into a frame are spilled."""
     progress_interval_s: float
     progress_window_s: float
     """How long a session without a connection stays in memory, and how long a call's last report stays current."""

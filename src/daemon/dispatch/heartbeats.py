@@ -1,4 +1,4 @@
-"""Heartbeats: what the clients of long calls get while the tools are silent."""
+"""Heartbeats: the progress that clients of long calls get while the tools are silent."""
 
 import asyncio
 import time
@@ -21,7 +21,7 @@ class Heartbeats:
         self._limits = limits
 
     async def run(self) -> None:
-        """While the daemon runs: send heartbeats for long calls, and answer for tools that hang."""
+        """Send heartbeats for long calls, and answer calls whose tools hang, as long as the daemon runs."""
         while True:
             interval = self._limits().progress_interval_s
             tick = min(1.0, interval / 4)

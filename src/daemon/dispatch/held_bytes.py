@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from .running_call import Session
 
 UNCOUNTED_BYTES: Final = 4096
-"""Smaller requests and answers are not counted, because counting costs time in every call. Their number is limited
+"""Smaller requests and answers are not counted, because counting takes time in every call. Their number is limited
 anyway: a session has at most ``max_accepted_per_session`` calls.
 """
 
@@ -38,7 +38,7 @@ class HeldBytes:
         return f"<HeldBytes {self.total}/{self._limits().daemon}>"
 
     def exceeded(self, session: Session, size: int) -> str | None:
-        """Whose limit ``size`` more bytes would exceed, as a text for the error; None if they fit."""
+        """The owner of the limit that ``size`` more bytes would exceed, as a text for the error; None if they fit."""
         limits = self._limits()
         levels = (
             ("this session", self._by_session.get(session.id, 0), limits.session),

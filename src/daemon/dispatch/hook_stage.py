@@ -15,8 +15,8 @@ from .running_call import RunningCall
 
 
 class HookStage:
-    """The hooks, for dispatch. They are asked about the tools that an agent calls, but not about the agent's internal
-    calls, such as model turns.
+    """Asks the hooks about calls, including the tool calls of agents, but not about an agent's internal calls, such as
+    model turns.
     """
 
     def __init__(self, hooks: CallHooks, catalog: Callable[[], ToolCatalog], clock: Callable[[], float]) -> None:
@@ -25,7 +25,7 @@ class HookStage:
         self._clock = clock
 
     async def result(self, call: RunningCall, run: Callable[[RunningCall], Awaitable[ToolResult]]) -> ToolResult:
-        """The result of a call that ``run`` runs, if the hooks allow it. Never raises.
+        """Runs a call with ``run`` and returns its result, if the hooks allow it. Never raises.
 
         Hooks are not asked again about the stored result of an earlier call with the same request id.
         """
@@ -42,7 +42,7 @@ class HookStage:
         """Asks whether a call may start; its arguments may change.
 
         Raises:
-            CallError: it may not.
+            CallError: it may not start.
         """
         tool, principal = call.tool.name, call.session.principal.name
         if call.parent is not None and not self._catalog().registry.has(call.tool):
@@ -75,7 +75,7 @@ class HookStage:
         return changed_result
 
     async def _bind(self, call: RunningCall, arguments: dict[str, Json]) -> BoundArguments:
-        """Bind changed arguments like those of a caller.
+        """Bind changed arguments like a caller's arguments.
 
         Raises:
             CallError: they are invalid.
@@ -85,7 +85,7 @@ class HookStage:
 
 
 def hooked(call: RunningCall) -> HookedCall:
-    """What hooks learn about a call."""
+    """The description of a call that hooks get."""
     session = call.session
     return HookedCall(
         call.id,

@@ -1,4 +1,4 @@
-"""How deeply calls are nested. Orchestration calls and agents are counted separately. Pure."""
+"""The nesting depth of calls. Orchestration calls and agents are counted separately. Pure."""
 
 from typing import Final, NamedTuple
 
@@ -6,8 +6,8 @@ from ...protocol.error_codes import CallError, InvalidArgumentsError
 from ...tools import Tool
 
 MAX_PARTS: Final = 32
-"""How deeply the hidden orchestration calls of one agent, such as its roles, can be nested: an agent has at most as
-many roles (``agent_definition.MAX_ROLES``), of which each may delegate to the next."""
+"""The maximum nesting of the hidden orchestration calls of one agent, such as its roles. It equals the maximum number
+of roles (``agent_definition.MAX_ROLES``), because each role may delegate to the next."""
 
 
 class Nesting(NamedTuple):

@@ -1,7 +1,7 @@
 """Tokens for an open question, a parked call or a client's stream, with the name of the node that has it in memory.
 
-Behind a balancer, each request of a client may reach another node. By the name in a token, that node finds the node to
-which it has to relay the request. A daemon without other nodes puts no name into its tokens.
+Behind a balancer, each request of a client may reach another node, which relays it to the node that the token names. A
+daemon without other nodes puts no name into its tokens.
 """
 
 import hashlib
@@ -11,7 +11,7 @@ from typing import Final
 from ...store import NodeRow, SessionHeldError
 
 _END: Final = "~"
-"""A character that is neither in names of nodes nor in random tokens."""
+"""A character that does not occur in names of nodes or random tokens."""
 MARK_CHARS: Final = 8
 
 
@@ -27,14 +27,12 @@ def node_of_token(token: str) -> str:
 
 
 def node_mark(node: str) -> str:
-    """Eight hexadecimal digits that stand for the name of a node where the name would be too long; empty without a
-    node.
-    """
+    """Eight hexadecimal digits for the name of a node, where the name would be too long; empty without a node."""
     return hashlib.blake2b(node.encode(), digest_size=MARK_CHARS // 2).hexdigest() if node else ""
 
 
 class NodeTokens:
-    """Makes the tokens of this node, and recognizes those of other nodes."""
+    """Creates the tokens of this node, and recognizes those of other nodes."""
 
     def __init__(self) -> None:
         self._node = ""
@@ -54,11 +52,10 @@ class NodeTokens:
         return named_token(self._node, token)
 
     def require_here(self, token: object) -> None:
-        """Checks that no other live node has what a token stands for: the token names this node, no node, or a dead
-                node.
+        """Checks that no other live node owns a token: the token names this node, no node, or a dead node.
 
         Raises:
-                    SessionHeldError: another node has what it stands for.
+                    SessionHeldError: another live node owns it.
         """
         node = node_of_token(token) if isinstance(token, str) else ""
         if node not in {"", self._node}:

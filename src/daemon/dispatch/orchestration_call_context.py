@@ -1,4 +1,4 @@
-"""The contexts of orchestration calls: they call other tools, resume, detach, and limit what they spend."""
+"""The contexts of orchestration calls, which call other tools, resume, detach, and limit their spending."""
 
 from collections.abc import Callable, Iterable, Mapping
 
@@ -63,9 +63,7 @@ class OrchestrationCallContext(CallContext):
         return decisions.get(f"{prefix}{request_id}")
 
     def _decisions(self) -> tuple[str, Mapping[str, InputDecision]]:
-        """The prefix of the ids of its requests, which consists of the names of its parents; and the decisions of the
-        root call.
-        """
+        """The prefix of the ids of this call's requests (its parents' names), and the decisions of the root call."""
         call, prefix = self._call, ""
         while call.parent is not None:
             prefix = f"{call.key}/{prefix}"

@@ -47,7 +47,7 @@ _log = structlog.get_logger(__name__)
 
 
 class PausedCalls:
-    """Pauses calls, takes the decisions, and lets the calls run again."""
+    """Pauses calls, takes decisions, and runs the calls again."""
 
     def __init__(self, *, detached: DetachedCalls, pauses: PausePort, credentials: CredentialLookup) -> None:
         self._detached = detached
@@ -80,7 +80,7 @@ class PausedCalls:
                 call_id = await asyncio.shield(pausing)
             except asyncio.CancelledError:
                 if not call.detached and call.end_reason is not EndReason.SHUTDOWN:
-                    # The client gets no id of the call that replaces it.
+                    # The client will not get the id of the replacement call.
                     pausing.add_done_callback(partial(self._withdraw, call.session.principal))
                 raise
         if call.parent is not None or call.detached:
@@ -148,8 +148,8 @@ class PausedCalls:
         self._changed.set()
 
     async def expire(self) -> None:
-        """While the daemon runs: decide requests that have expired or whose credential is stored, and end calls whose
-        run was dropped.
+        """Decide requests that have expired or whose credential is stored, and end calls whose run was dropped, as long
+        as the daemon runs.
         """
         while True:
             try:
@@ -201,7 +201,7 @@ class PausedCalls:
                 await self._pauses.pause(entry)
                 self._detached.unload(call.session)
             else:
-                # It gets its full timeout again, because the client's timeout was for the answer.
+                # The call gets its full timeout again, because the client's timeout applied to the answer.
                 default_s = call.tool.timeout_s or limits.default_timeout_s
                 timeout_s = max(MIN_RESUMED_S, default_s, call.deadline - call.started)
                 successor = self._detached.successor(call, timeout_s)

@@ -1,4 +1,4 @@
-"""Limits a call to the vendor files of its principal."""
+"""Restricts a call to the vendor files of its principal."""
 
 from functools import partial
 from typing import Final, Protocol, TypeVar
@@ -29,7 +29,7 @@ class FileOwnersPort(Protocol):
         ...
 
     def forget(self, provider: str, file_id: str) -> None:
-        """Forgets a deleted file. Never blocks."""
+        """Deletes the record of a deleted file. Never blocks."""
         ...
 
 

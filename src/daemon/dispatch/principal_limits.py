@@ -1,4 +1,4 @@
-"""Limits of single principals, as named tokens set them: concurrent calls and a daily budget; and quotas of calls."""
+"""The limits of single principals: concurrent calls and a daily budget, from named tokens; and quotas of calls."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
@@ -20,7 +20,7 @@ class PrincipalLimit(NamedTuple):
 
 
 class RunningShares(Protocol):
-    """This node's shares of the calls that principals may run at once on all nodes."""
+    """This node's shares of the ``max_running`` of principals, which applies to all nodes together."""
 
     def divide(self, principal: str, permits: Permits, max_running: int | None) -> None:
         """From now on, resize ``permits`` so that the permits of all nodes together are at most ``max_running``; None
@@ -30,7 +30,7 @@ class RunningShares(Protocol):
 
 
 class PrincipalLimits:
-    """The limits of all principals that have any. Only for the event loop's thread. ``shared`` and ``shares`` are
+    """The limits of all principals that have limits. Only for the event loop's thread. ``shared`` and ``shares`` are
     limits of all nodes of a cluster together.
     """
 
@@ -79,7 +79,7 @@ class PrincipalLimits:
             self._shares.divide(principal, permits, max_running)
 
     def restore(self, principal: str, day: str, spent: Mapping[str, float]) -> None:
-        """Count what a principal spent on this day in an earlier process."""
+        """Count the amount that a principal spent on this day in an earlier process."""
         self._budget(principal).restore(day, spent)
 
     def permits_of(self, principal: Principal) -> Permits | None:
@@ -87,7 +87,7 @@ class PrincipalLimits:
         return self._permits.get(principal.name)
 
     def budgets_of(self, principal: Principal, provider: str) -> Sequence[Budget]:
-        """The budgets that a completion of this provider for this principal must fit into."""
+        """The budgets into which a completion of this provider for this principal must fit."""
         own = self._budgets.get(principal.name)
         shared = (self._shared, *self._providers.of(provider))
         return shared if own is None else (*shared, own)

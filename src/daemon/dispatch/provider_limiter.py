@@ -16,7 +16,7 @@ from .vendor_admission import VendorAdmission
 T = TypeVar("T")
 
 _MIN_ATTEMPT_S = 0.005
-"""With less remaining time, no attempt is made, because it could only time out."""
+"""The minimum remaining time of an attempt: with less, it could only time out."""
 
 
 class ProviderLimiter:
@@ -69,7 +69,7 @@ class ProviderLimiter:
         """
         requested_at = time.monotonic()
         self.asked.set()
-        if self._breaker.state(requested_at) == "open":  # without waiting for a permit
+        if self._breaker.state(requested_at) == "open":  # before the wait for a permit
             self._admit(requested_at)
         granted = asyncio.Event()
         place = self.permits.of(permit.principal, permit.session_id)
@@ -83,7 +83,7 @@ class ProviderLimiter:
             if granted.is_set() or not permit.held:
                 return await self._wait(work, granted, requested_at, meter)
             # Released until the answer has arrived: a call that held the provider's permit while it waited for a run
-            # permit # would leave the provider idle.
+            # permit would leave the provider idle.
             async with permit.paused():
                 return await self._wait(work, granted, requested_at, meter)
         except asyncio.CancelledError:
@@ -126,11 +126,11 @@ class ProviderLimiter:
         try:
             async with place, admission or nullcontext():
                 granted.set()
-                if ended():  # in this iteration of the loop; its task has not cancelled this one yet
+                if ended():  # the call ended in this iteration of the loop, and has not cancelled this task yet
                     raise asyncio.CancelledError
                 return await self._ask(operation, deadline, meter)
         finally:
-            granted.set()  # also if it was refused
+            granted.set()  # even if the request was refused
 
     async def _ask(self, operation: VendorOperation[T], deadline: float, meter: UsageMeter) -> T:
         timeout_s = deadline - time.monotonic()
@@ -186,6 +186,6 @@ class ProviderLimiter:
     def _done(self, work: asyncio.Task[Any]) -> None:
         self._tasks.discard(work)
         if not work.cancelled():
-            # Retrieved here, so that asyncio does not log it: a caller that ends in the same iteration of the loop in
-            # which # the work fails never retrieves it.
+            # Retrieved here, so that asyncio does not log it: if the caller ends in the same iteration of the loop in
+            # which the work fails, it never retrieves the exception.
             work.exception()

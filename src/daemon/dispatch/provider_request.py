@@ -1,4 +1,4 @@
-"""One request to a model: whether it was sent, and which part of a completion has been streamed."""
+"""One request to a model. Records whether it was sent, and the streamed part of a completion."""
 
 from functools import partial
 

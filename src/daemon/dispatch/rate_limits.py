@@ -38,8 +38,8 @@ class SourceRate(Protocol):
 class RateLimits:
     """The token buckets of all sources with a rate limit. ``rate_of`` returns a source's current rate, or None.
 
-    With ``shared``, all nodes have one bucket together. A call that has to wait has then reserved its slot; if the call
-    ends while it waits, the slot stays used.
+    With ``shared``, all nodes share one bucket. A call that waits then has already reserved its slot; if it ends while
+    it waits, the slot stays used.
     """
 
     def __init__(self, rate_of: Callable[[str], SourceRate | None], shared: SharedLimitsPort | None = None) -> None:
@@ -112,7 +112,7 @@ async def _shared_state(
             source, principal.name, interval_s=60.0 / rate.per_minute, burst=rate.burst, max_wait_s=-1.0
         )
     except StoreError:
-        return None  # the call itself fails with the reason
+        return None  # the call reports the reason
     return rate_state(rate, slot.full_in_s, 0)
 
 
@@ -125,7 +125,7 @@ class _Bucket:
         self._interval_s = 60.0 / rate.per_minute
         self._limiter: Throttled | None = None
         self._opening = asyncio.Lock()
-        # Held by the first call in the queue; the others wait for it in order of arrival.
+        # The first call in the queue holds this lock; the others wait for it in order of arrival.
         self._queue = asyncio.Lock()
         self._waiting = 0
 
@@ -145,7 +145,7 @@ class _Bucket:
             self._waiting -= 1
 
     async def use(self) -> tuple[float, int]:
-        """The seconds until an untouched bucket is full, and the number of calls that wait."""
+        """The seconds until the bucket is full if it is not used, and the number of waiting calls."""
         full_in_s = 0.0 if self._limiter is None else (await self._limiter.peek(_KEY)).reset_after
         return full_in_s, self._waiting
 
@@ -158,15 +158,15 @@ class _Bucket:
 
 
 def expected_wait_s(full_in_s: float, waiting: int, *, interval_s: float, burst: int) -> float:
-    """How long a new call waits behind ``waiting`` others, if an untouched bucket would be full in ``full_in_s`` and
-    gets a token every ``interval_s`` seconds.
+    """How long a new call waits behind ``waiting`` others. The bucket would be full in ``full_in_s`` seconds if it were
+    not used, and gets a token every ``interval_s`` seconds.
     """
     # The library's ``retry_after`` of a peek is one token too short (3.5.0).
     return max(0.0, full_in_s + (waiting + 1 - burst) * interval_s)
 
 
 def rate_state(rate: SourceRate, full_in_s: float, waiting: int) -> RateState:
-    """The state of a bucket that would be full in ``full_in_s`` if untouched, and for which ``waiting`` calls wait."""
+    """The state of a bucket that would be full in ``full_in_s`` seconds if not used, with ``waiting`` waiting calls."""
     interval_s = 60.0 / rate.per_minute
     used = math.ceil(full_in_s / interval_s - _ROUNDING) + waiting
     wait_s = expected_wait_s(full_in_s, waiting, interval_s=interval_s, burst=rate.burst)

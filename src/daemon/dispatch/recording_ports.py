@@ -100,7 +100,7 @@ class JournalPort(Protocol):
         ...
 
     async def earlier_child(self, call: RunningCall) -> StoredCall | None:
-        """Returns what an earlier run stored about a child call that is about to run."""
+        """Returns the record of an earlier run for a child call that is about to run."""
         ...
 
     async def children_of_run(self, run: str, principal: Principal) -> Mapping[str, tuple[str, bytes]]:
@@ -112,7 +112,7 @@ class JournalPort(Protocol):
         ...
 
     async def usage_of_run(self, run: str, principal: Principal) -> list[RunUsage]:
-        """Returns what the ended calls of a principal's run spent, and of those that resumed it."""
+        """Returns the spending of the ended calls of a principal's run, including the calls that resumed it."""
         ...
 
     async def spent_by_tool(self, tool: str, day: str) -> Mapping[str, float]:
@@ -151,7 +151,7 @@ class JournalPort(Protocol):
         ...
 
     def sessions_seen(self, sessions: Iterable[Session]) -> None:
-        """Updates the time at which these sessions were last in use."""
+        """Updates the time at which clients last held these sessions."""
         ...
 
     async def flush(self) -> None:

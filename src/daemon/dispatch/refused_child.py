@@ -1,6 +1,6 @@
 """A journalled child call that was refused, such as a call of an unknown tool. The refusal is its result.
 
-Its parent acts on the refusal, so a resumed run gets the same refusal, even if the call could be made by then.
+Its parent acts on the refusal, so a resumed run gets the same refusal, even if the call would be possible by then.
 """
 
 import time

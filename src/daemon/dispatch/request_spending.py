@@ -1,5 +1,5 @@
-"""What one request of a call to a vendor may cost, and what it has cost: daily budgets, the budget of a run, and the
-limits that all nodes share.
+"""Reserves and counts the cost of one request to a vendor, in daily budgets, the budget of a run, and the limits that
+all nodes share.
 """
 
 from collections.abc import Iterator, Sequence
@@ -35,7 +35,8 @@ class RequestSpending:
 
     @contextmanager
     def reserved(self, model: Model | None = None, expected: Usage | None = None) -> Iterator[VendorAdmission | None]:
-        """Reserve a request's estimated cost while the block runs, or yield its admission, which does so on all nodes.
+        """Reserve a request's estimated cost while the block runs, or yield the admission that reserves it on all
+        nodes.
 
         ``model`` is None if the request asks no model.
 
@@ -56,7 +57,7 @@ class RequestSpending:
             yield admission
 
     def add(self, usage: ModelUsage, model: Model, admission: VendorAdmission | None) -> None:
-        """Count what the request has used."""
+        """Count the usage of the request."""
         self._call.meter.add_usage(usage)
         if usage.cost is not None:
             if admission is not None:
@@ -79,6 +80,6 @@ class RequestSpending:
         return admission
 
     def _daily_budgets(self, provider: str) -> Sequence[Budget]:
-        """The daily budgets that a request must fit into."""
+        """The daily budgets into which a request must fit."""
         budgets, run = self._services.budgets_of(self._call.session.principal, provider), self._call.run_budget
         return budgets if run is None else (*budgets, *run.daily)

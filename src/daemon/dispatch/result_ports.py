@@ -1,4 +1,4 @@
-"""``CallPort`` for callers that take the result itself and read no progress, chunks or pieces."""
+"""Implementations of ``CallPort`` for callers that need only the result, without progress or chunks."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -8,7 +8,7 @@ from .running_call import DisconnectedPort, RunningCall
 
 
 class AbsentResultPort(DisconnectedPort):
-    """The port of calls whose caller is gone: the encoded result stays cached for a repeat of the call."""
+    """The port of calls whose caller has disconnected: the encoded result stays cached for a repeat of the call."""
 
     def render(self, _call: RunningCall, result: ToolResult) -> bytes:
         return encode_result(result)
@@ -44,11 +44,11 @@ class AwaitedResultPort(AbsentResultPort):
 
 
 class DetachedPort(DisconnectedPort):
-    """The ``CallPort`` of detached calls: their answers are only stored, and their changes reported."""
+    """The ``CallPort`` of detached calls: stores their answers, and reports their changes."""
 
     def __init__(self) -> None:
         self.on_change: Callable[[str], None] | None = None
-        """Called with the id of a detached call that has paused, continued or ended, once that is stored."""
+        """Called with the id of a detached call that has paused, continued or ended, once the change is stored."""
         self.on_chunk: Callable[[str, str], None] | None = None
         """Called with the id of a detached call and a piece of its answer, if its session streams."""
         self.on_resume: Callable[[str], Awaitable[None]] | None = None

@@ -68,7 +68,9 @@ def delete_expired(
 ) -> int:
     """Deletes the oldest rows, at most ``SLICE``: calls that started before a Unix time, and as many as needed for the
     rest to fit in ``max_bytes``. Only the beginning of the chain is removed: an old row stays while a newer one
-    precedes it. Returns the number of deleted rows; fewer than ``SLICE`` means that no more rows have to be deleted.
+    precedes it.
+
+    Returns the number of deleted rows; fewer than ``SLICE`` means that no more rows have to be deleted.
     """
     oldest = connection.execute(
         "SELECT seq, started_at, bytes FROM call JOIN call_size USING (seq) ORDER BY seq LIMIT ?", (SLICE,)

@@ -18,8 +18,10 @@ _log = structlog.get_logger(__name__)
 
 class ChainWriter:
     """Holds the head of the chain between commits. Trusts only signed contents of the file, and no file that lacks
-    commits of this process. ``expects_chain``: the key existed before this start, so there must be a chain to continue.
-    Otherwise an attacker could remove the head, and the remaining rows would count as older than the chain.
+    commits of this process.
+
+    ``expects_chain``: the key existed before this start, so there must be a chain to continue. Otherwise an attacker
+    could remove the head, and the remaining rows would count as older than the chain.
     """
 
     def __init__(self, key: bytes, *, expects_chain: bool = False) -> None:
