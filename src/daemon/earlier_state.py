@@ -1,4 +1,4 @@
-"""What a daemon takes over from the one before it: today's usage, and the detached calls to resume."""
+"""Takes over the state of the previous daemon: today's usage, and the detached calls to resume."""
 
 import asyncio
 import time
@@ -15,7 +15,7 @@ _SOURCES_TIMEOUT_S: Final = 30.0
 
 
 async def restore_usage(daemon: Daemon) -> None:
-    """Restore what was already spent today to the metrics and budgets.
+    """Restore today's spending in the metrics and budgets.
 
     Raises:
         StoreError: the database cannot be read.
@@ -35,7 +35,7 @@ async def restore_usage(daemon: Daemon) -> None:
 
 
 async def load_detached(daemon: Daemon) -> None:
-    """Load the detached calls that are to be resumed.
+    """Load the detached calls to resume.
 
     Raises:
         StoreError: the database cannot be read.

@@ -1,4 +1,4 @@
-"""The two registries whose agents the daemon hosts: the one that it asks, and the one that it serves."""
+"""The two registries whose agents the daemon hosts: the one that it polls, and the one that it serves."""
 
 from collections.abc import Sequence
 
@@ -7,7 +7,7 @@ from ..served_registry import LiteLlmRegistration, ServedAgents
 
 
 class HostedRegistries:
-    """Their agents together; those of the other server come first."""
+    """The agents of both registries; agents of the polled registry take precedence."""
 
     def __init__(self, watch: RegistryWatch, served: ServedAgents, registration: LiteLlmRegistration) -> None:
         self._watch = watch
@@ -21,7 +21,7 @@ class HostedRegistries:
 
     @property
     def known(self) -> Sequence[RegisteredAgent]:
-        """What is known of each agent."""
+        """The known definition and state of each agent."""
         return (*self._watch.known, *self._served.known)
 
     @property
@@ -31,7 +31,7 @@ class HostedRegistries:
 
     @property
     def problems(self) -> list[str]:
-        """One sentence for each agent that is not hosted as its registry has it, or that LiteLLM lacks."""
+        """One sentence for each agent whose hosted definition differs from its registry's, or that LiteLLM lacks."""
         return [*self._watch.problems, *self._served.problems, *self._registration.problems.values()]
 
     def settle(self, planned: Sequence[RegisteredAgent]) -> None:

@@ -1,4 +1,4 @@
-"""The HTTP port for the daemon: the servers of its protocols, made from the daemon's parts, and their app."""
+"""Creates the servers of the protocols of the HTTP port, and their app."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -50,7 +50,7 @@ class HttpParts:
     """The parts of the daemon that the servers of the HTTP port use."""
 
     settings: Callable[[], Settings]
-    """Those in effect."""
+    """Returns the settings in effect."""
     router: Router
     store: Store
     state: StateDirectory
@@ -72,16 +72,16 @@ class HttpParts:
     instructions: Callable[[ToolsetView], str]
     reload: Callable[[], Awaitable[SettingsChanges]]
     published: Callable[[], Awaitable[None]]
-    """Returns once the catalog has all changes that sources have made."""
+    """Returns once the catalog contains all changes of the sources."""
     cluster: ClusterNode | None
-    """None if the daemon has its database for itself."""
+    """None if no other daemon uses the database."""
 
 
 class HttpHost:
     """The servers of the HTTP port."""
 
     def __init__(self, parts: HttpParts, *, max_requests: int) -> None:
-        """``max_requests`` bounds the requests at a time.
+        """``max_requests`` limits the concurrent requests.
 
         Raises:
             SettingsError: a setting of A2A cannot be used.
@@ -145,7 +145,7 @@ class HttpHost:
             self.app = self.relay = HttpRelay(self.app, peers, cluster.membership, cluster.key, browsers)
 
     def close_streams(self) -> None:
-        """Ends the open streams, which would delay the daemon's stop."""
+        """Ends the open streams, which would otherwise delay the shutdown."""
         self.mcp.close_streams()
         self.sse.close()
         if self.dashboard is not None:

@@ -44,8 +44,8 @@ async def running(
     worker: WorkerSlot | None = None,
 ) -> AsyncIterator[Daemon]:
     """A daemon that listens and accepts calls, with ``tools`` in addition to the installed ones. ``on_fenced`` is
-    called on the store's thread if other nodes of the cluster have declared this one dead: then it answers nothing.
-    ``worker``: what a supervisor has given this process; it shares the ports with others.
+    called on the store's thread if other nodes of the cluster have declared this one dead: from then on, it must not
+    answer. ``worker``: the slot that a supervisor has assigned to this process, which shares the ports with others.
 
     On exit it drains and closes within the grace period and a margin.
 
@@ -124,7 +124,7 @@ def _presets(settings: Settings) -> dict[str, str]:
 
 
 def time_for_calls(grace_period_s: float) -> float:
-    """The time in seconds that running calls have, so that the process exits within the grace period."""
+    """The seconds that running calls get, so that the process exits within the grace period."""
     return max(grace_period_s - AFTER_DRAIN_S, grace_period_s / 2)
 
 

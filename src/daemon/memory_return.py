@@ -1,8 +1,8 @@
-"""Returns memory to the system after a peak. With glibc only; elsewhere nothing happens (decision 63).
+"""Returns memory to the system after a peak. Works only with glibc; elsewhere it does nothing (decision 63).
 
 glibc raises its threshold for separate mappings whenever a large block is freed, up to 32 MiB. Then large frames are in
-the heap between small objects, and their pages stay with the process after they are freed. With a fixed threshold they
-are in separate mappings, which the kernel takes back at once. The memory of smaller blocks is trimmed after a peak.
+the heap between small objects, and the process keeps their pages after they are freed. With a fixed threshold they are
+in separate mappings, which the kernel reclaims at once. The memory of smaller blocks is trimmed after a peak.
 """
 
 import asyncio
@@ -47,7 +47,7 @@ class MemoryReturn:
         self._peak = 0
 
     async def watch(self) -> None:
-        """While the daemon runs: trims after each peak."""
+        """Trims the memory after each peak, as long as the daemon runs."""
         while self._trim is not None:
             await asyncio.sleep(_CHECK_INTERVAL_S)
             if self.is_due():
@@ -68,7 +68,7 @@ class MemoryReturn:
 
 
 def _function(name: str, arguments: int) -> Callable[..., int] | None:
-    """A function of the C library; None if it has none of this name."""
+    """A function of the C library; None if there is no such function."""
     try:
         function = getattr(ctypes.CDLL(None), name)
     except (OSError, AttributeError):

@@ -1,4 +1,4 @@
-"""OpenAI's API for the daemon: its server, and the models that ``GET /v1/models`` lists."""
+"""Creates the server of OpenAI's API, and lists its models for ``GET /v1/models``."""
 
 from functools import partial
 

@@ -1,7 +1,7 @@
 """Runs long work outside of the event loop, for calls with many values or long texts (decision 54).
 
-There is one thread for all of it. C code, such as a JSON decoder, holds Python's global lock for each of its steps;
-with several threads the event loop would wait for the steps of all of them.
+There is only one such thread. C code, such as a JSON decoder, holds Python's global lock for each of its steps; with
+several threads, the event loop would wait for the steps of all of them.
 """
 
 from typing import Final

@@ -31,7 +31,7 @@ _log = structlog.get_logger(__name__)
 
 
 class OperatorActions:
-    """Returns plain data; refuses with a ``CallError`` that gives the reason."""
+    """The operations. They return plain data, or raise a ``CallError`` with the reason."""
 
     def __init__(
         self,
@@ -48,8 +48,8 @@ class OperatorActions:
         sign_in_link: Callable[[], str | None],
         peers: PeerView | None = None,
     ) -> None:
-        """``peers``: the other nodes. ``published`` returns once the catalog has all changes that sources have made.
-        ``settings`` returns the settings in effect, ``problems`` what ``toold status`` lists."""
+        """``peers``: the other nodes. ``published`` returns once the catalog contains all changes of the sources.
+        ``settings`` returns the settings in effect, ``problems`` the problems that ``toold status`` lists."""
         self._router = router
         self._store = store
         self._reload = reload
@@ -63,8 +63,9 @@ class OperatorActions:
         self._peers = peers
 
     async def calls(self, recent: int) -> dict[str, Any]:
-        """``running`` calls, oldest first, then paused ones; and the ``recent`` ended calls, newest first. In a cluster
-        those of all nodes, with their ``node``; ``unanswered``: the nodes that have not answered.
+        """``running`` calls, oldest first, then paused ones; and the ``recent`` ended calls, newest first. In a
+        cluster, these are the calls of all nodes, with their ``node``; ``unanswered``: the nodes that have not
+        answered.
 
         Raises:
             ServiceUnavailableError: the database cannot be read.
@@ -86,7 +87,7 @@ class OperatorActions:
     async def cancel(self, id_or_prefix: str) -> dict[str, Any]:
         """Cancel a running or paused call by its id, a unique prefix of it, or the part after the id's dash.
 
-        Returns the call's row as it was before.
+        Returns the call's row from before the cancel.
 
         Raises:
             NotFoundError: no such call runs or is paused.
@@ -128,7 +129,7 @@ class OperatorActions:
         return {"sources": msgspec.to_builtins(self._sources.states)}
 
     async def registry(self) -> dict[str, Any]:
-        """``agents``: each agent of the registry, with its state; ``problems``: what is wrong with them."""
+        """``agents``: each agent of the registry, with its state; ``problems``: their problems."""
         return {
             "agents": msgspec.to_builtins(self._agent_registry.states),
             "problems": list(self._agent_registry.problems),
@@ -138,7 +139,7 @@ class OperatorActions:
         """The definition of a hosted agent of the registry, with all defaults.
 
         Raises:
-            NotFoundError: there is none with this name.
+            NotFoundError: there is no agent with this name.
         """
         for known in self._agent_registry.known:
             if known.hosted and known.good is not None and known.good.agent.name == name:

@@ -1,4 +1,4 @@
-"""The platform API for the daemon: its routes, made from the daemon's parts."""
+"""Creates the server of the platform API."""
 
 from ..protocol.authorization import Authenticate
 from ..store import Store

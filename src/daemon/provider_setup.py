@@ -1,4 +1,4 @@
-"""Creates the configured providers, and records what is missing for the others."""
+"""Creates the configured providers, and records which settings the others lack."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -28,11 +28,11 @@ class ConfiguredProviders:
     limits: dict[str, int] = field(default_factory=dict)
     """The concurrency limit of each available vendor."""
     absent: dict[str, str] = field(default_factory=dict)
-    """What to set, for each unavailable vendor."""
+    """The missing setting of each unavailable vendor."""
 
 
 def open_vendors(settings: Settings, simulator: Simulator | None) -> ConfiguredProviders:
-    """A provider for each vendor: simulated if there is a simulator, else real if its key is set."""
+    """A provider for each vendor: simulated if there is a simulator, otherwise real if its key is set."""
     vendors = ConfiguredProviders(tuple(vendor.info for vendor in settings.vendors))
     for vendor in settings.vendors:
         name = vendor.info.name
@@ -54,7 +54,7 @@ def concurrency(settings: Settings) -> dict[str, int]:
 
 
 def daily_budgets(settings: Settings) -> dict[str, Mapping[str, float]]:
-    """The daily budget of each vendor that has its own."""
+    """The daily budgets of the vendors that have a separate budget."""
     return {vendor.info.name: vendor.daily_budget for vendor in settings.vendors if vendor.daily_budget}
 
 

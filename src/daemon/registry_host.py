@@ -1,4 +1,4 @@
-"""The served registry for the daemon: its entries, the agents of it that are hosted here, and its server."""
+"""The parts of the served registry: its entries, its hosted agents, and its server."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
@@ -26,8 +26,8 @@ from .transports.tool_calls import ToolCalls
 
 
 class RegistryHost:
-    """The parts of the registry that outlive a request. The entries are loaded even while it is not served, so that a
-    reload can switch it on."""
+    """The parts of the registry that outlive a request. The entries are loaded even while the registry is not served,
+    so that a reload can turn it on."""
 
     def __init__(
         self,
@@ -36,8 +36,8 @@ class RegistryHost:
         agents_changed: Callable[[], Awaitable[None]],
         tools_changed: Callable[[], None],
     ) -> None:
-        """``agents_changed`` hosts the agents that ``served`` has now, and returns once they and ``tools`` can be
-        called; ``tools_changed`` is called before it if ``tools`` has changed.
+        """``agents_changed`` hosts the current agents of ``served``, and returns once they and ``tools`` can be called.
+        If ``tools`` has changed, ``tools_changed`` is called first.
         """
         self._store = store
         self._settings = settings
@@ -79,8 +79,8 @@ class RegistryHost:
         )
 
     def serves(self, path: str, method: str) -> bool:
-        """Whether a request to the HTTP port belongs to the registry. At the root, it leaves other paths and methods
-        to the protocols that have them too, such as A2A.
+        """Whether a request to the HTTP port belongs to the registry. At the root, other protocols, such as A2A, get
+        the paths and methods that the registry does not have.
         """
         prefixes = settings_mapping.registry_prefixes(self._settings())
         if path == REGISTRY_PREFIX or path.startswith(f"{REGISTRY_PREFIX}/"):
@@ -89,7 +89,7 @@ class RegistryHost:
         return method in methods or (method == "OPTIONS" and bool(methods))
 
     def apply(self, settings: Settings) -> None:
-        """Uses other settings. The caller hosts the agents that ``served`` has then."""
+        """Applies new settings. Then the caller must host the agents of ``served``."""
         self.served.apply(settings_mapping.served_registry(settings))
         self.registration.apply(settings_mapping.litellm_of_registry(settings))
         if self.library.is_loaded:
@@ -119,7 +119,7 @@ class RegistryHost:
 
     @property
     def tools(self) -> Sequence[Tool]:
-        """``invoke_architecture``, if there are architectures; a listing costs every client tokens."""
+        """``invoke_architecture``, but only if there are architectures, because a listing costs every client tokens."""
         if not self.library.is_loaded or not settings_mapping.registry_prefixes(self._settings()):
             return ()
         return (self._invoke,) if self.library.content.count(Kind.ARCHITECTURE) else ()

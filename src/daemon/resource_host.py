@@ -1,4 +1,4 @@
-"""The catalogue of resources and prompts in a running daemon: connects it with sources, results and transports."""
+"""Connects the catalog of resources and prompts with sources, results and transports."""
 
 from typing import Any, Protocol
 
@@ -9,7 +9,7 @@ from .observability.daemon_view import LiveDaemonView
 
 
 class DaemonParts(Protocol):
-    """The parts of the daemon that the catalogue asks, which are made after it."""
+    """The parts of the daemon that the catalog uses; they are created after it."""
 
     sources: SourceManager
     view: LiveDaemonView

@@ -37,7 +37,7 @@ from .workers.supervisor_link import SupervisorLink
 from .workers.worker_slot import slot_in
 
 _CLEANUP_TIMEOUT_S: Final = 1.0
-"""The time that abandoned work, whose callers are already answered, has to end."""
+"""The time in which abandoned work must end; its callers already have answers."""
 
 _log = structlog.get_logger("toold.daemon")
 
@@ -49,7 +49,7 @@ def run(settings: Settings) -> int:
 
 
 def run_workers(settings: Settings, command: Sequence[str]) -> int:
-    """Serve with several processes until SIGTERM or SIGINT, as ``run`` does. ``command`` starts one of them."""
+    """Serve with several processes until SIGTERM or SIGINT, like ``run``. ``command`` starts one process."""
     set_up_logging(settings.log_format, settings.log_level)
     return _exit_code(lambda: supervise(settings, command))
 
@@ -111,14 +111,14 @@ async def _serve(settings: Settings) -> None:
 
 
 def _exit_fenced(reason: str) -> None:
-    """End the process at once, on the store's thread: what it would still send could contradict another node."""
+    """End the process at once, on the store's thread, because its further answers could contradict another node."""
     _log.critical("this node was declared dead; exiting", reason=reason)
     _flush_outputs()
     os._exit(EXIT_FENCED)
 
 
 async def _leave() -> None:
-    """Exit the process here if a task or a thread does not end: Python would wait for it forever."""
+    """Exit the process here if a task or a thread does not end, because Python would wait for it forever."""
     for thread in (TOOL_THREAD, LONG_WORK_THREAD):
         thread.end()
     work = asyncio.all_tasks() - {asyncio.current_task()}
@@ -166,11 +166,11 @@ class _Stop:
             self.asked_at = now
             self.loop.call_soon_threadsafe(self._begin, number)
             threading.Thread(target=self._exit_in_time, args=(number,), name="exit in time", daemon=True).start()
-        elif now - self.asked_at > SIGNAL_ECHO_S:  # `timeout` and others signal the process and its group
+        elif now - self.asked_at > SIGNAL_ECHO_S:  # `timeout` and others signal both the process and its group
             os._exit(128 + number)
 
     def follow(self, link: SupervisorLink) -> None:
-        """Stop when the supervisor has ended: nothing else would."""
+        """Stop when the supervisor has ended, because no other process would stop this one."""
 
         async def wait_for_it() -> None:
             await link.supervisor_ended()
@@ -271,7 +271,7 @@ def _example(daemon: Daemon) -> str:
 
 
 def _directory(settings: Settings) -> list[str]:
-    """The variable that clients need to find the state directory; they read neither flags nor toold.toml."""
+    """The variable with which clients find the state directory; they read neither flags nor toold.toml."""
     if settings.state_dir == Path.cwd() / default_state_dir(os.environ):
         return []
     return [f"TOOLD_STATE_DIR={shlex.quote(str(settings.state_dir))}"]

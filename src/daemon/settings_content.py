@@ -1,4 +1,4 @@
-"""The content of what settings only name, reloaded with them: bound values, agents' files and the certificate."""
+"""The content to which settings refer, reloaded with them: bound values, agents' files and the certificate."""
 
 import asyncio
 import ssl
@@ -16,12 +16,12 @@ from .transports.tls_certificate import TlsCertificate
 
 
 class LoadedContent(NamedTuple):
-    """Content that was read and found valid."""
+    """Content that was read and is valid."""
 
     binder: ToolBinder
     agents: Mapping[str, Agent]
     renewed: bool
-    """The certificate has changed; it is already in use."""
+    """Whether the certificate has changed; the new one is already in use."""
 
 
 class SettingsContent:
@@ -45,7 +45,7 @@ class SettingsContent:
         return None if self._certificate is None else self._certificate.context
 
     async def load(self, changes: SettingsChanges) -> LoadedContent:
-        """Read what the changed settings name.
+        """Read the content to which the changed settings refer.
 
         Raises:
             SettingsError: some of it is invalid; nothing has changed.
@@ -55,7 +55,7 @@ class SettingsContent:
         return LoadedContent(binder, agents, self._renew_certificate(changes))
 
     def apply(self, content: LoadedContent, changes: SettingsChanges) -> list[str]:
-        """Apply it; returns the names of what has changed although its settings have not."""
+        """Apply the content; returns the names of content that has changed although its settings have not."""
         rebound = self._bind(content.binder) and "bind" not in changes.reloaded
         new_agents = self._agents.apply(content.agents) and not {"agents", "agent_dir"} & {*changes.reloaded}
         changed = ((BOUND_VALUES, rebound), (AGENT_FILES, new_agents), (CERTIFICATE, content.renewed))

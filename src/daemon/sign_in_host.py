@@ -1,4 +1,4 @@
-"""Sign-ins to sources with OAuth for the daemon: where they are kept, and the links to its pages."""
+"""Sign-ins to sources with OAuth: stores them, and creates the links to their pages."""
 
 from collections.abc import Callable, Container, Mapping
 from functools import partial
@@ -79,7 +79,7 @@ class SignInHost:
         return {"url": await self.desk.begin_daemon(source, redirect_uri)}
 
     async def finish_daemon(self, answer: Mapping[str, Any]) -> dict[str, Any]:
-        """``source``: where the daemon is signed in now."""
+        """``source``: the source to which the daemon is now signed in."""
         texts = {name: value for name, value in answer.items() if isinstance(value, str)}
         return {"source": await self.finish(texts, None)}
 
@@ -91,7 +91,7 @@ class SignInHost:
 
 
 class SignInDaemon(Protocol):
-    """What sign-ins need of the daemon."""
+    """The parts of the daemon that sign-ins use."""
 
     settings: Settings
     sources: SourceManager
@@ -101,7 +101,7 @@ class SignInDaemon(Protocol):
 def open_credentials(
     store: Store, state_dir: Path, daemon: Callable[[], SignInDaemon]
 ) -> tuple[CredentialVault, SignInHost]:
-    """The vault with the credentials of users, and the sign-ins, which are in it if it is in the database."""
+    """The vault with the credentials of users, and the sign-ins. A vault in the database also stores the sign-ins."""
     vault = open_vault(daemon().settings.user_credentials, store, state_dir)
     return vault, SignInHost(
         lambda: daemon().settings,
@@ -114,7 +114,7 @@ def open_credentials(
 
 
 def _origin(settings: Settings, port: int) -> str:
-    """The origin of the HTTP port as browsers reach it."""
+    """The origin at which browsers reach the HTTP port."""
     if settings.a2a_url is None:
         host = connectable(settings.host)
         return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

@@ -34,7 +34,7 @@ async def fit_answer(
     """The answer and result to send instead of an answer that is too large: the handle of the retained result.
 
     ``exceeded`` says whose limit for unread or cached answers this one would exceed. If the result cannot be retained,
-    returns the answer itself if it fits into a frame of ``max_bytes`` and exceeds no such limit, else an error.
+    returns the unchanged answer if it fits into a frame of ``max_bytes`` and exceeds no such limit, otherwise an error.
     """
     size = len(answer)
     try:
@@ -54,7 +54,7 @@ async def fit_answer(
 async def _spill(
     call: RunningCall, result: ToolResult, size: int, results: RetainedResults, exceeded: str | None
 ) -> ToolResult:
-    """The result to send instead of one whose answer has ``size`` bytes.
+    """The result to send in place of a result whose answer has ``size`` bytes.
 
     Raises:
         CallError: the file could not be written.

@@ -44,7 +44,7 @@ from .vendor_admission import VendorAdmissions
 
 
 class Router:
-    """Takes calls from transports. Each accepted call gets exactly one answer."""
+    """Accepts calls from transports. Each accepted call gets exactly one answer."""
 
     def __init__(
         self,
@@ -133,13 +133,14 @@ class Router:
         self.agent_budgets = self._execution.agent_budgets
         """The budgets of agents that ran since the start."""
         self.cache = self._execution.cache
-        """The results that answer the same calls again."""
+        """The cached results of read-only tools."""
         self.questions = self._execution.questions
         """The questions of running calls to their clients."""
         self.node_tokens = self.questions.node_tokens
-        """In a cluster: which node has asked a question, parked a call, or has a client's stream."""
+        """In a cluster: tokens that name the node that has asked a question, parked a call, or has a client's
+        stream."""
         self.detached = self._execution.detached
-        """Takes calls that are detached from the start."""
+        """Accepts calls that are detached from the start."""
         # Call ids are numbered within an epoch, which is one start of the daemon.
         self._epoch = epoch
         self._ids = count(1)
@@ -151,12 +152,12 @@ class Router:
 
     @property
     def accepted(self) -> int:
-        """Calls whose answer is not sent yet."""
+        """The number of calls whose answer has not been sent."""
         return len(self._unanswered)
 
     @property
     def waiting(self) -> int:
-        """Calls that wait for a run permit; child calls do not count."""
+        """The number of calls that wait for a run permit; child calls do not count."""
         return max(0, self._unanswered.permit_users - self.permits.in_use + self._unanswered.permits_of_children)
 
     @property
@@ -183,11 +184,12 @@ class Router:
     def submit(
         self, session: Session, request: ToolCall | PreparedCall, port: CallPort, *, tool: Tool | None = None
     ) -> RunningCall | ToolResult | None:
-        """Accept one call. ``tool``: what it runs, if it is a method of the transport and no tool of a toolset.
+        """Accept one call. ``tool``: the tool to run, if the call is a method of the transport and not a tool of a
+        toolset.
         Returns the accepted call, which runs from now on and is answered through ``port``; or a result that the
         transport sends at once (a refusal, or the stored result of a finished call); or None if the call is already
         running under the same request id: its one answer is still to come.
-        Never raises because of what a caller sent.
+        Never raises, whatever a caller has sent.
         """
         received = self._clock()
         prepared: PreparedCall | None = None
@@ -249,7 +251,7 @@ class Router:
         return result
 
     def status_of(self, session: Session, request_id: RequestId) -> CallStatus:
-        """The status of a request id of a session, from memory alone."""
+        """The status of a session's request id, as far as it is in memory."""
         return session.calls.status(request_key(request_id), self._clock())
 
     def refuse(
@@ -283,7 +285,7 @@ class Router:
         return session.calls.result_bytes(request_key(request_id))
 
     def acknowledge(self, session: Session, request_ids: Iterable[RequestId]) -> None:
-        """A client has these results; they can be deleted."""
+        """Delete these results, because their client has them."""
         acknowledged = session.calls.acknowledge(map(request_key, request_ids))
         if acknowledged and session.resumable:
             self._journal.acknowledged(session, acknowledged)
@@ -352,7 +354,7 @@ class Router:
         await self._execution.detached.load()
 
     async def resume_detached(self) -> None:
-        """Resume what ``load_detached`` found, once its tools are available."""
+        """Resume the calls that ``load_detached`` found, once their tools are available."""
         await self._execution.detached.resume(self._epoch)
 
     async def close(self, reason: str, grace_s: float) -> None:
@@ -379,7 +381,7 @@ class Router:
         principal = session.principal.name
         permit_free = session.permits.free(principal) and self.permits.free(principal)
         if permit_free and size <= UNCOUNTED_BYTES and not (tool.orchestration or self._closed or self._quotas.active):
-            return  # as nearly always
+            return  # the usual case
         waiting = 0 if permit_free else self.waiting
         # Counting the principal's waiting calls is slow, so it is done only if they may exceed its share.
         counts = self.permits.keeps_reserve and waiting >= waiting_share(self.limits.max_waiting)

@@ -1,4 +1,4 @@
-"""Limits what one run spends at vendors: money and tokens of a call and all its descendants, checked before each
+"""Limits the spending of one run at vendors: money and tokens of a call and all its descendants, checked before each
 request.
 
 The decisions are pure functions; ``RunBudget`` counts.
@@ -20,7 +20,7 @@ _EXACT: Final = 1e-9
 
 
 class RunLimits(NamedTuple):
-    """What a run may spend."""
+    """The spending limits of a run."""
 
     owner: str
     """The owner of the run, for errors: an agent's name."""
@@ -31,7 +31,7 @@ class RunLimits(NamedTuple):
 
 
 class Spent(NamedTuple):
-    """What a run has spent, or what its running requests have reserved."""
+    """The amounts that a run has spent, or that its running requests have reserved."""
 
     amounts: Mapping[str, float]
     tokens: int
@@ -58,8 +58,8 @@ def price_refusal(limits: RunLimits, model: Model) -> ServiceUnavailableError | 
 def run_refusal(
     limits: RunLimits, spent: Spent, reserved: Spent, expected: Usage | None, cost: Cost | None
 ) -> RateLimitedError | None:
-    """The refusal of a vendor request, else None. ``expected`` and ``cost`` are its estimates. None stands for a
-    request without tokens, which is refused only if the budget is exhausted.
+    """The refusal of a vendor request; None if it may be sent. ``expected`` and ``cost`` are its estimates. None stands
+    for a request without tokens, which is refused only if the budget is exhausted.
     """
     for currency, amount in limits.amounts.items():
         used, held = spent.amounts.get(currency, 0.0), reserved.amounts.get(currency, 0.0)
@@ -156,7 +156,7 @@ class RunBudget:
         """Check that all runs can count requests to the model.
 
         Raises:
-            ServiceUnavailableError: one cannot; the message says what to set.
+            ServiceUnavailableError: a run cannot; the message says what to set.
         """
         for run in self._chain:
             refused = price_refusal(run._limits, model)
@@ -194,7 +194,7 @@ class RunBudget:
             run._count(usage, list_cost)
 
     def restore(self, earlier: Iterable[tuple[ModelUsage, Cost | None]]) -> None:
-        """Count what this run spent before it was resumed; outer runs count their own spending."""
+        """Count the spending of this run before it was resumed; outer runs count their own spending."""
         for usage, list_cost in earlier:
             self._count(usage, list_cost)
 

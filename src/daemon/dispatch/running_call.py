@@ -1,6 +1,6 @@
-"""A call from acceptance to its answer, its session, and the port that carries its answer to the caller.
+"""A call from acceptance to its answer, its session, and the port that sends its answer to the caller.
 
-``call_creation`` makes calls.
+``call_creation`` creates calls.
 """
 
 import asyncio
@@ -40,14 +40,14 @@ from .nesting import Nesting
 from .run_budget import RunBudget
 from .usage_meter import UsageMeter
 
-# On Python 3.11, each attribute access of an enum costs a Python call; these are used several times per call.
+# Constants for every call, because on Python 3.11 each access to an enum member is a Python call.
 _RUNNING: Final = CallPhase.RUNNING
 _ENDING: Final = CallPhase.ENDING
 _ANSWERED: Final = CallPhase.ANSWERED
 _SHUTDOWN: Final = EndReason.SHUTDOWN
 
 MESSAGE_CHARS: Final = 1000
-"""A progress message is read by people; longer ones are truncated."""
+"""The limit of a progress message, which people read; longer ones are truncated."""
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
@@ -58,7 +58,7 @@ class Session(SessionState["CallPort"]):
     principal: Principal
     client: ClientInfo
     toolset: str
-    """The tools that it can list and call; it never changes."""
+    """The tools that the session can list and call; it never changes."""
     usable: tuple[str, ...] | None = None
     """The other toolsets that its principal may use, for hints in errors; None: all."""
     transport: str
@@ -67,9 +67,9 @@ class Session(SessionState["CallPort"]):
     """Whether the client reads chunks."""
     permits: Permits
     absent_port: "CallPort"
-    """Receives the answers of its calls while no connection holds the session."""
+    """The port of its calls' answers while no connection holds the session."""
     journalled: bool = False
-    """At least one of its calls was written to the journal."""
+    """Whether at least one of its calls was written to the journal."""
     result_text: ResultText | None = None
     """The form of conversational answers that its client has requested."""
     former: bool = False
@@ -79,7 +79,7 @@ class Session(SessionState["CallPort"]):
     noticed: set[str] = field(default_factory=set)
     """Notices about arguments that were already in the text of an answer of this session."""
     stored: set[str] = field(default_factory=set)
-    """Keys of calls that were not journalled but whose answers may be in the database."""
+    """The keys of calls that were not journalled, but whose answers may be in the database."""
 
 
 class ChildScope(msgspec.Struct, eq=False, kw_only=True):
@@ -89,7 +89,7 @@ class ChildScope(msgspec.Struct, eq=False, kw_only=True):
     """The key under which the journal stores the children: this call's id, or the ``run`` of the earlier call that it
     resumes."""
     resumed: bool
-    """It resumes an earlier call, so the journal may have some of its children."""
+    """Whether it resumes an earlier call, so that the journal may have some of its children."""
     nesting: Nesting
     """This call and those around it."""
     names: set[str]
@@ -99,13 +99,13 @@ class ChildScope(msgspec.Struct, eq=False, kw_only=True):
     meter: UsageMeter
     """The usage of answered children, including their own children."""
     parts: PartsOutcome | None = None
-    """How its parts ended, as its tool reported."""
+    """The outcome of its parts that its tool reported."""
     closed: bool = False
-    """Its tool has returned; it cannot make children."""
+    """Set when its tool has returned: it can no longer make children."""
     suspended: bool = False
-    """It will be stopped for a restart; it cannot make children until it resumes."""
+    """Set when it will be stopped for a restart: it cannot make children until it resumes."""
     id_suffix: str = ""
-    """A suffix for the ids of children made after a restart, so that call ids stay unique."""
+    """The suffix for the ids of children that it makes after a restart, so that call ids stay unique."""
     decisions: Mapping[str, InputDecision] = {}
     """The decisions on requests with which it paused earlier; empty for a child, whose root has them."""
 
@@ -118,7 +118,7 @@ class ChildScope(msgspec.Struct, eq=False, kw_only=True):
 
 
 class PreviousAnswer(NamedTuple):
-    """What the journal stores about an ended call."""
+    """The journal's record of an ended call."""
 
     result: ToolResult
     ended_at: float
@@ -138,15 +138,15 @@ class RunningCall(msgspec.Struct, eq=False, kw_only=True):
     arguments: BaseModel | dict[str, Any]
     """As ``ToolCatalog.bind`` returned them."""
     current_arguments: dict[str, Json] | None = None
-    """The arguments as the tool got them, if they differ from those of the request because they were adapted or changed
-    by a hook.
+    """The arguments that the tool got, if they differ from the request's because they were adapted or changed by a
+    hook.
     """
     changed_by: str | None = None
     """The hook that changed the arguments."""
     result_changed_by: str | None = None
     """The hook that changed the result."""
     result_checked: bool = False
-    """Whether a hook is asked about its result, so that no part of it is sent before that."""
+    """Whether a hook will be asked about its result, so that no part of the result is sent earlier."""
     mask: ValueMask | None = None
     """Hides the values of bound arguments, and of credentials that the tool was given."""
     argument_notices: tuple[str, ...] = ()
@@ -157,7 +157,7 @@ class RunningCall(msgspec.Struct, eq=False, kw_only=True):
     child_scope: ChildScope | None = None
     """None unless its tool is an orchestration tool."""
     within: frozenset[str] | None = None
-    """The names of the tools that it may find and call, of those of its toolset; None: all of them."""
+    """The names of the tools of its toolset that it may find and call; None: all of them."""
     run_budget: RunBudget | None = None
     """The spending limit of this call or of a parent."""
     counts_at_nodes: bool = False
@@ -165,14 +165,13 @@ class RunningCall(msgspec.Struct, eq=False, kw_only=True):
     journalled: bool = False
     """Whether its parent wants it in the journal even if its tool is local."""
     on_chunk: Callable[[str], None] | None = None
-    """Gets what a child streams."""
+    """Receives the text that a child streams."""
     detached: bool = False
-    """Whether it runs independently of the call that created it. Its start was then written to the journal when it was
-    created, before it entered the call path.
+    """Whether it runs independently of the call that created it. Then its start was written to the journal at its
+    creation, before it entered the call path.
     """
     paused: CallPausedError | None = None
-    """The requests that it waits for, if its tool has paused it. It is a detached call, or its parent pauses as
-    well.
+    """The requests for which it waits, if its tool has paused it. It is a detached call, or its parent pauses as well.
     """
     continued_by: str | None = None
     """The id of the paused call that continues its run."""
@@ -191,7 +190,7 @@ class RunningCall(msgspec.Struct, eq=False, kw_only=True):
     previous_answer: PreviousAnswer | None = None
     """The answer of an earlier call with the same request id, if this call replays it."""
     error_summary: str | None = None
-    """A description of its error for the audit, which contains nothing of the call's content."""
+    """A description of its error for the audit, without content of the call."""
     last_sent_at: float = 0.0
     """When progress, a chunk or a heartbeat was last sent to its caller."""
     long_result: bool = False
@@ -199,8 +198,8 @@ class RunningCall(msgspec.Struct, eq=False, kw_only=True):
     cache_key: bytes | None = None
     """The key of its cached result (``CallCache``); None if the result is not cached."""
     asked_client: bool = False
-    """Whether its tool has asked the client, or which questions the client answers. Then its result is valid only for
-    this call.
+    """Whether its tool has asked the client, or has looked up which questions the client answers. Then its result is
+    valid only for this call.
     """
     shaping: dict[str, Json] | None = None
     """How its tool shaped a result."""
@@ -257,8 +256,9 @@ class RunningCall(msgspec.Struct, eq=False, kw_only=True):
 
     @property
     def resumes(self) -> bool:
-        """It is paused, or was stopped by a shutdown and resumes at the next start: a detached call, or a call within
-        one that was stopped, if it is an orchestration call or can be repeated, such as a model turn of an agent.
+        """Whether it is paused, or was stopped by a shutdown and resumes at the next start. This applies to a detached
+        call, and to a call within it that is an orchestration call or can be repeated, such as a model turn of an
+        agent.
         """
         if self.paused is not None and self.detached:
             return True
@@ -315,7 +315,7 @@ class RunningCall(msgspec.Struct, eq=False, kw_only=True):
 
 
 class CallPort(Protocol):
-    """Carries answers and reports to the caller. Transports implement it; it sends frames and decides nothing."""
+    """Sends answers and reports to the caller, and decides nothing. Transports implement it."""
 
     def render(self, call: RunningCall, result: ToolResult) -> bytes:
         """The answer in the transport's format.
@@ -326,8 +326,8 @@ class CallPort(Protocol):
         ...
 
     def deliver(self, call: RunningCall, answer: bytes) -> Awaitable[None] | None:
-        """Send the answer after all pending chunks: at once, or by the time the returned awaitable is done. Does
-        nothing if the caller has disconnected.
+        """Send the answer after all pending chunks: at once, or before the returned awaitable completes. Does nothing
+        if the caller has disconnected.
         """
         ...
 
@@ -347,11 +347,11 @@ class CallPort(Protocol):
         ...
 
     def question(self, call: RunningCall, entry: OpenQuestion) -> None:
-        """Ask the caller, who has declared that it answers such questions; may ask again. Never blocks."""
+        """Ask the caller, which has declared that it answers such questions; may ask again. Never blocks."""
         ...
 
     def question_closed(self, call: RunningCall, entry: OpenQuestion) -> None:
-        """Report that a question without an answer does not need one any longer. Never blocks."""
+        """Report that an open question no longer needs an answer. Never blocks."""
         ...
 
     def heartbeat(self, calls: Sequence[RunningCall], now: float) -> None:

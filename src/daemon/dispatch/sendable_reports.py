@@ -1,4 +1,4 @@
-"""Converts what tools report and stream to values that JSON can express. Pure."""
+"""Converts the progress and the chunks of tools to values that JSON can express. Pure."""
 
 import math
 
@@ -19,7 +19,8 @@ def sendable(text: str) -> str:
 
 
 def sendable_piece(piece: AnswerPiece) -> AnswerPiece:
-    """The piece as JSON can express it. If its extra content cannot be encoded, neither can the whole answer."""
+    """The piece, converted so that JSON can express it. If its extra content cannot be encoded, the whole answer cannot
+    either."""
     if isinstance(piece, ReasoningPiece):
         return ReasoningPiece(sendable(piece.text))
     extra = piece.extra_content

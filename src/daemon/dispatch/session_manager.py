@@ -1,7 +1,7 @@
 """Manages sessions in memory and in the database: opens, resumes and unloads them.
 
-Called by the router and the transports. It knows the session registry, the result caches and the journal, but no
-frames, no sockets and not how calls run.
+The router and the transports call it. It uses the session registry, the result caches and the journal. It does not
+depend on frames, sockets or how calls run.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ _log = structlog.get_logger(__name__)
 _UNLOAD_INTERVAL_S: Final = 5.0
 """How often the daemon removes idle sessions from memory."""
 _SEEN_INTERVAL_S: Final = 3600.0
-"""How often the database is updated with the sessions in use; it retains them for days."""
+"""How often the database is updated with the sessions in use, which it retains for days."""
 
 _ID_BYTES: Final = 16
 """Random bytes in the id of a session."""
@@ -128,7 +128,7 @@ class SessionManager:
         """Wait until opened sessions are persisted, so that a resume key sent to a client survives a crash.
 
         Raises:
-            ServiceUnavailableError: they are not, and other nodes share the database.
+            ServiceUnavailableError: they are not persisted, and other nodes share the database.
         """
         await self._journal.flush()
 
@@ -141,7 +141,7 @@ class SessionManager:
             ServiceUnavailableError: the database cannot be read.
         """
         session = self._sessions.by_key(key_hash, principal.name)
-        if session is not None:  # without waiting for the lock
+        if session is not None:  # before the wait for the lock
             return session
         async with self._loading:
             session = self._sessions.by_key(key_hash, principal.name)
@@ -173,7 +173,7 @@ class SessionManager:
         return self._sessions.by_key(key_hash, principal)
 
     def unload(self, session: Session) -> None:
-        """Remove a session from memory that the database has, with all answers of its calls."""
+        """Remove a session from memory; the database has it, with all answers of its calls."""
         self._sessions.remove(session)
         self._journal.sessions_unloaded([session])
 
@@ -191,7 +191,8 @@ class SessionManager:
         return True
 
     def call_accepted(self, session: Session, key: str) -> None:
-        """A new call uses this key: delete the stored answer of a forgotten call, so that it is never replayed."""
+        """Delete the stored answer of an earlier call with this key, which is no longer in memory, so that it is never
+        replayed."""
         if key in session.stored:
             session.stored.remove(key)
             self._journal.acknowledged(session, [key])
@@ -213,8 +214,7 @@ class SessionManager:
         return statuses
 
     async def previous_answer(self, call: RunningCall) -> PreviousAnswer:
-        """The answer of the previous call with the same request id, for a call that the session no longer has in
-        memory.
+        """The answer of the previous call with the same request id, if the session no longer has that call in memory.
 
         Raises:
             RequestIdConflictError: the previous call had another tool or other arguments.
@@ -235,7 +235,7 @@ class SessionManager:
         return PreviousAnswer(call_outcome.replayed(result), ended_at, previous.started)
 
     async def unload_idle(self) -> None:
-        """While the daemon runs: unload sessions that no connection has held for ``progress_window_s``."""
+        """Unload sessions that no connection has held for ``progress_window_s``, as long as the daemon runs."""
         while True:
             await asyncio.sleep(min(_UNLOAD_INTERVAL_S, self._limits().progress_window_s / 4))
             now = time.monotonic()
@@ -251,7 +251,7 @@ class SessionManager:
                 self._journal.sessions_seen(session for session in self._sessions if session.resumable)
 
     async def persist_results(self) -> None:
-        """At shutdown: persist results held only in memory."""
+        """Persist results held only in memory, at shutdown."""
         sessions = [session for session in self._sessions if session.resumable]
         self._journal.sessions_seen(sessions)
         with suppress(TimeoutError):  # the store continues the write until it is closed
@@ -317,7 +317,7 @@ def _results_of(stored: StoredSession) -> list[ToolResult | None]:
 
 def _restore_calls(session: Session, stored: StoredSession, results: Iterable[ToolResult | None]) -> None:
     """Enter a session's stored calls, with their results, into its ``SessionCalls``."""
-    # Stored times are Unix times; those of ``SessionCalls`` are monotonic.
+    # Stored times are Unix times; the times of ``SessionCalls`` are monotonic.
     since_epoch = time.time() - time.monotonic()
     session.calls.incomplete = stored.more
     session.stored.update(call.request_key for call in stored.calls if call.local)

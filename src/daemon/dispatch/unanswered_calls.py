@@ -11,7 +11,7 @@ class UnansweredCalls:
     """The accepted calls of the daemon, from their start to their answer."""
 
     def __init__(self) -> None:
-        # Calls of clients, and detached ones, by session and request key.
+        # Calls of clients and detached calls, by session and request key.
         self._calls: dict[tuple[str, str], RunningCall] = {}
         # The orchestration calls among them.
         self._orchestrations: set[RunningCall] = set()
@@ -26,33 +26,33 @@ class UnansweredCalls:
         return f"<UnansweredCalls {len(self._calls)} children={len(self._child_calls)} sending={self._undelivered}>"
 
     def __len__(self) -> int:
-        """Calls whose answer is not sent yet; children do not count."""
+        """The number of calls whose answer has not been sent; children do not count."""
         return len(self._calls) + self._undelivered
 
     @property
     def all(self) -> list[RunningCall]:
-        """First those of clients and detached ones, the oldest first, then children."""
+        """First the calls of clients and detached calls, the oldest first, then children."""
         return [call for call in (*self._calls.values(), *self._child_calls) if not call.answered]
 
     @property
     def permit_users(self) -> int:
-        """Calls that hold a run permit or wait for one; children do not count."""
+        """The number of calls that hold a run permit or wait for one; children do not count."""
         return len(self._calls) - len(self._orchestrations)
 
     @property
     def permits_of_children(self) -> int:
-        """Run permits that child calls hold."""
+        """The number of run permits that child calls hold."""
         return sum(child.permit.held for child in self._child_calls)
 
     def waiting_of(self, principal: str) -> int:
-        """Calls of a principal that wait for a run permit or a provider; children do not count."""
+        """The number of a principal's calls that wait for a run permit or a provider; children do not count."""
         return sum(
             not call.permit.held and call.child_scope is None and call.session.principal.name == principal
             for call in self._calls.values()
         )
 
     def orchestrations_of(self, session: Session) -> int:
-        """How many orchestration calls of a session run; children do not count."""
+        """The number of running orchestration calls of a session; children do not count."""
         return sum(call.session is session for call in self._orchestrations)
 
     def find(self, session: Session, key: str) -> RunningCall | None:
@@ -66,7 +66,7 @@ class UnansweredCalls:
         return [call for call in calls if call is not None]
 
     def by_port(self) -> Mapping[CallPort, Sequence[RunningCall]]:
-        """The calls of clients and detached ones, grouped by the port that their answer goes to."""
+        """The calls of clients and detached calls, grouped by the port of their answers."""
         ports: dict[CallPort, list[RunningCall]] = {}
         for call in self._calls.values():
             if not call.answered:
@@ -99,7 +99,7 @@ class UnansweredCalls:
             self._idle.set()
 
     def delivered(self) -> None:
-        """The answer of a removed call was sent, or has no receiver."""
+        """Report that the answer of a removed call was sent, or has no receiver."""
         self._undelivered -= 1
 
     async def wait_idle(self, timeout_s: float) -> None:

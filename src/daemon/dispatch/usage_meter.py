@@ -6,7 +6,7 @@ from ...protocol.tool_call import Cost, ModelUsage, Usage
 
 
 class UsageMeter(msgspec.Struct):
-    """The usage of one call so far. Dispatch and the tool's context write it; it is read once, at the end."""
+    """The usage of one call so far. Dispatch and the tool's context add to it; it is read once, at the end."""
 
     queue_s: float = 0.0
     tool_s: float = 0.0
@@ -49,7 +49,7 @@ class UsageMeter(msgspec.Struct):
 
     @property
     def cost(self) -> Cost | None:
-        """The total cost; None if nothing has a price or the currencies differ."""
+        """The total cost; None if no completion has a price, or if the currencies differ."""
         costs = [part.cost for part in self.usage_by_model if part.cost is not None]
         if len({cost.currency for cost in costs}) != 1:
             return None

@@ -17,13 +17,13 @@ class VendorAdmission(AbstractAsyncContextManager[None], Protocol):
     answered.
 
     Entering raises a ``CallError`` if a budget refuses the request or the database does not answer. The permit is
-    returned once the block has ended and ``close`` was called, because the same statement books the cost.
+    released once the block has ended and ``close`` was called, because the same statement records the cost.
     """
 
     asking: bool
     """Whether it has started to ask for a permit."""
     tried: asyncio.Event
-    """Set once it has a permit or has to wait for one."""
+    """Set once it has a permit or must wait for one."""
 
     def spend(self, cost: Cost) -> None:
         """Adds a cost of the request."""

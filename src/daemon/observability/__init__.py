@@ -1,1 +1,1 @@
-"""Metrics, logs, status and the view that tools have of the daemon."""
+"""Metrics, logs, status, and the tools' view of the daemon."""

@@ -1,4 +1,4 @@
-"""The recorded runs of agents, as their principals and operators may see them. Implements ``tools.AgentRecords``."""
+"""The recorded runs of agents, for their principals and for operators. Implements ``tools.AgentRecords``."""
 
 from collections.abc import Callable, Collection
 from typing import Final
@@ -43,7 +43,8 @@ class AgentRunView:
         return record
 
     def hidden_because(self, principal: Principal, run: AgentRunSummary) -> str | None:
-        """An operator sees the content of other principals' runs only if the audit has it too."""
+        """Why the content of a run is hidden: operators see other principals' content only if the audit stores it,
+        too."""
         content = self._settings().audit_content
         if run.principal == principal.name or content == "full":
             return None

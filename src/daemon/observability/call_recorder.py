@@ -28,7 +28,7 @@ class CallRecorder:
         self.activity = LiveActivity()
         """The ended calls that the dashboard shows."""
         self.content: Policy = content
-        """How much of the text of errors is stored. A reload replaces it."""
+        """The part of error messages that is stored (``audit_content``). A reload replaces it."""
 
     def call_ended(self, call: RunningCall, result: ToolResult, result_bytes: int) -> None:
         self.count(call, result)

@@ -32,7 +32,7 @@ from . import status_report
 from .model_availability import ModelAvailability
 
 STORE_TIMEOUT_S: Final = 2.0
-"""The longest that ``self-check`` waits for the disk."""
+"""The maximum time for which ``self-check`` waits for the disk."""
 
 
 class DaemonProblem(NamedTuple):
@@ -80,12 +80,12 @@ class LiveDaemonView:
     """Returns the router; a function, because the router is constructed with this view."""
     connections: Callable[[], int]
     chosen_model: str | None
-    """The model of callers that name none, or ``AUTO``; None if no vendor is available. A reload replaces it,
+    """The model of calls that do not name one, or ``AUTO``; None if no vendor is available. A reload replaces it,
     ``catalog`` and ``locale``."""
     locale: str | None = None
     """The language in which models answer."""
     fallbacks: FallbackLists = field(default_factory=FallbackLists)
-    """The models to ask if one fails. A reload replaces them."""
+    """The fallback models. A reload replaces them."""
     sources: SourceManager
     results: ResultFiles
     agent_registry: HostedRegistries
@@ -264,7 +264,7 @@ class LiveDaemonView:
         return shown
 
     async def _calls_seen_by(self, principal: Principal, *, recent: int, days: int) -> dict[str, Any]:
-        """The totals, usage and recent calls of a principal; for an operator, those of all principals."""
+        """The totals, usage and recent calls of a principal; for an operator, of all principals."""
         audit, name = self.store.audit, None if principal.operator else principal.name
         since = day_of(time.time() - (days - 1) * 86400)
         rows = await (audit.recent(recent) if name is None else audit.ended_calls(name, recent))

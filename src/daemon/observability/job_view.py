@@ -1,4 +1,4 @@
-"""The jobs of deployments as the platform API shows them: from the journal, and from the call while it runs."""
+"""The jobs of deployments for the platform API, from the journal and from running calls."""
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
@@ -14,7 +14,7 @@ from ..dispatch import Router
 JobStatus = Literal["queued", "running", "completed", "failed", "cancelled"]
 JOB_STATUSES: Final[tuple[JobStatus, ...]] = ("queued", "running", "completed", "failed", "cancelled")
 MAX_LISTED_JOBS: Final = 100
-"""The most jobs in one list; each needs several queries."""
+"""The maximum number of jobs in a list; each needs several queries."""
 
 _OPERATIONS: Final[Mapping[str, str]] = {DEPLOY_TOOL: "deploy", UNDEPLOY_TOOL: "undeploy"}
 _OUTCOMES: Final[Mapping[JobStatus, str]] = {
@@ -104,7 +104,7 @@ class JobView:
 
     async def _shown(self, principal: Principal, job: StoredJob) -> dict[str, Any]:
         info = await self._router.lookup.look_up(principal, job.id)
-        if job.unfinished and not info.is_unfinished:  # it has ended in between
+        if job.unfinished and not info.is_unfinished:  # the job ended between the two reads
             job = await self._stored(principal, job.id)
         status = _status(job, info)
         phases = job.steps
@@ -154,7 +154,7 @@ def _subject(steps: Sequence[JobStep]) -> str | None:
 
 
 def _progress(status: JobStatus, info: CallInfo) -> int | None:
-    """In percent; None if it is not known, for a job that failed or waits."""
+    """In percent; None if unknown, because the job failed or waits."""
     if status == "completed":
         return 100
     if status == "queued":

@@ -1,6 +1,6 @@
 """The data about ended calls on the dashboard's live page: the newest calls, and rates and latencies by second.
 
-It counts only while a page is open, and on the event loop's thread. What ended before is read once, by the caller.
+It counts only while a page is open, and on the event loop's thread. The caller reads earlier calls once.
 """
 
 import time
@@ -15,7 +15,7 @@ from ..dispatch import Session
 SHOWN_ENDED: Final = 20
 """The number of the newest ended calls that are kept for a viewer."""
 KEPT_SECONDS: Final = 300
-"""The seconds of the charts."""
+"""The number of seconds that the charts show."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class ActivitySecond:
 
 @dataclass(slots=True)
 class _Watched:
-    """What the watchers of one viewer see."""
+    """The data for the watchers of one viewer."""
 
     watchers: int = 0
     ended: deque[dict[str, Any]] = field(default_factory=lambda: deque(maxlen=SHOWN_ENDED))
@@ -48,7 +48,7 @@ class LiveActivity:
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         self._clock = clock
         self.watched: dict[str | None, _Watched] = {}
-        """If it is empty, nothing has to be counted."""
+        """If it is empty, calls need not be counted."""
 
     def watch(self, viewer: str | None) -> None:
         """Count for one more watcher; ``leave`` ends it."""
@@ -68,7 +68,7 @@ class LiveActivity:
         watched.ended = deque([*reversed(earlier), *watched.ended], maxlen=SHOWN_ENDED)
 
     def ended_calls(self, viewer: str | None) -> list[dict[str, Any]]:
-        """The calls that ended last, newest first: those of clients, and child calls that failed."""
+        """The calls that ended last, newest first: calls of clients, and failed child calls."""
         return list(reversed(self.watched[viewer].ended))
 
     def seconds(self, viewer: str | None) -> list[ActivitySecond]:
@@ -78,7 +78,7 @@ class LiveActivity:
     def call_ended(
         self, session: Session, call: ToolCall, result: ToolResult, call_id: str, message: str | None
     ) -> None:
-        """Count an ended or refused call. ``message`` is that of its error, as the audit records it."""
+        """Count an ended or refused call. ``message`` is its error message, as the audit records it."""
         name = session.principal.name
         for viewer in (None, name):
             watched = self.watched.get(viewer)
@@ -117,7 +117,7 @@ class LiveActivity:
 
 
 def is_shown(call_id: str, outcome: str) -> bool:
-    """Whether the list of ended calls has a call: child calls that succeed would fill it."""
+    """Whether the list of ended calls includes a call; successful child calls would fill the list."""
     return "/" not in call_id or outcome != "ok"
 
 

@@ -20,10 +20,10 @@ from ...tools import ValueMask
 from .source_log import keep_source_line
 
 _TRACEBACK_FRAMES: Final = 50
-"""The innermost frames that a traceback shows: a caller may cause a deep recursion as often as it likes."""
+"""The number of innermost frames that a traceback shows, because callers can cause deep recursions repeatedly."""
 
 LIBRARY_LEVELS: Final = {
-    # Below these levels they log requests and frames with headers and bodies, and so keys and tokens.
+    # Below these levels, the libraries log requests and frames with headers and bodies, and so keys and tokens.
     "websockets": logging.INFO,
     "uvicorn": logging.WARNING,
     "uvicorn.access": logging.CRITICAL,
@@ -35,22 +35,22 @@ LIBRARY_LEVELS: Final = {
     "zhipuai": logging.WARNING,
     "zai": logging.WARNING,
     "asyncio": logging.WARNING,
-    # Invalid messages of upstream servers, each with a traceback; the calls report them.
+    # Logs each invalid message of an upstream server with a traceback; the calls already report them.
     "mcp.client": logging.CRITICAL,
     "mcp.shared": logging.CRITICAL,
 }
 """The lowest level of each library, whatever the configured level."""
 
 _hidden: list[ValueMask] = []
-"""The values that no log line may show: the operator's bound values."""
+"""The operator's bound values, which no log line may show."""
 
 _masked: ContextVar[ValueMask | None] = ContextVar("masked", default=None)
-"""The values that no log line of the current task may show."""
+"""Values that log lines of the current task must not show."""
 
 _worker: list[int] = []
 """The number of this worker; empty if the daemon is one process."""
 _content: list[Policy] = ["shape"]
-"""How much of the text of failed calls log lines show: the setting ``audit_content``."""
+"""The part of error messages that log lines show (``audit_content``)."""
 
 _current: ContextVar[tuple[str, RequestId | None] | None] = ContextVar("current_call", default=None)
 
@@ -76,22 +76,22 @@ def hide(mask: ValueMask) -> None:
 
 
 def log_content(policy: Policy) -> None:
-    """Set how much of the text of failed calls all log lines of this process show."""
+    """Set the part of error messages that all log lines of this process show."""
     _content[:] = [policy]
 
 
 def shown_content(text: str) -> str | None:
-    """A text that may quote a call, if the setting is ``full``, else None."""
+    """The text, which may quote a call, if the setting is ``full``; otherwise None."""
     return text if _content[0] == "full" else None
 
 
 def error_text(error: CallError) -> str | None:
-    """An error's message with ``full``, else its summary."""
+    """An error's message with ``full``, otherwise its summary."""
     return shown_content(error.message) or error_summary(error)
 
 
 def exception_text(error: BaseException, max_chars: int) -> str:
-    """The type of an exception of a tool, with ``full`` also its text, which may quote what the tool worked on."""
+    """The type of a tool's exception and, with ``full``, its text, which may quote the tool's data."""
     name = type(error).__name__
     try:
         text = shown_content(f"{name}: {error}")
@@ -139,7 +139,7 @@ def set_up_logging(
 
 
 def name_worker(number: int) -> None:
-    """From now on each line has the number of this worker, whose lines are mixed with those of others."""
+    """Add the number of this worker to each line from now on, because the lines of all workers are mixed."""
     _worker.append(number)
 
 
@@ -235,8 +235,8 @@ def remove_secrets(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
 
 
 def remove_bound(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
-    """Redact the operator's bound values, and credentials that the current call uses. This is the last processor before
-    the renderer and those that keep lines.
+    """Redact the operator's bound values, and credentials that the current call uses. Only the renderer and the
+    processors that store lines come later.
     """
     current = _masked.get()
     for mask in _hidden if current is None else (*_hidden, current):
@@ -248,7 +248,7 @@ def remove_bound(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
 
 
 def format_exception(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
-    """Render ``exc_info`` as a traceback; without the texts of the exceptions, unless content is logged."""
+    """Render ``exc_info`` as a traceback, without the texts of the exceptions unless content is logged."""
     exc_info = event.get("exc_info")
     event.pop("exc_info", None)
     if not exc_info:
@@ -272,7 +272,7 @@ def _with_texts(error: BaseException) -> str:
 
 
 def _without_texts(error: BaseException) -> str:
-    """A traceback with its causes, whose exceptions have only their types."""
+    """A traceback with its causes, with only the types of the exceptions."""
     chain: list[str] = []
     seen: set[int] = set()
     cause: BaseException | None = error
@@ -288,7 +288,7 @@ def _without_texts(error: BaseException) -> str:
 
 
 def first_line_only(record: logging.LogRecord) -> bool:
-    """A log filter: asyncio's further lines show tasks with the texts of their exceptions."""
+    """A log filter that drops asyncio's further lines, which show tasks with the texts of their exceptions."""
     if _content[0] != "full":
         record.msg, record.args = record.getMessage().partition("\n")[0], ()
     return True

@@ -15,8 +15,8 @@ _log = structlog.get_logger(__name__)
 
 
 async def watch_loop_lag(observe: Callable[[float], None]) -> None:
-    """While the daemon runs: reports the delay of each tick, in seconds. Logs long delays during which the daemon
-    itself used the processor, so that other processes did not cause them.
+    """Reports the delay of each tick, in seconds, as long as the daemon runs. Logs long delays that the daemon caused:
+    it used the processor during that time.
     """
     while True:
         due, cpu_before = time.perf_counter() + _TICK_S, time.process_time()

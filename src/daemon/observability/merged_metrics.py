@@ -11,7 +11,7 @@ _SAMPLE: Final = re.compile(r"([A-Za-z_:][A-Za-z0-9_:]*)(?:\{(.*)\})? (.+)")
 def merged_metrics(pages: Mapping[str, str], unanswered: Iterable[str] = ()) -> str:
     """Returns the samples of all pages, by node, in the Prometheus text format, each with the label ``node``.
 
-    ``toold_node_answered`` is 1 for each node with a page, and 0 for those that have not answered.
+    ``toold_node_answered`` is 1 for each node with a page, and 0 for each node that has not answered.
     """
     comments: dict[str, list[str]] = {"toold_node_answered": ["# TYPE toold_node_answered gauge"]}
     samples: dict[str, list[str]] = {

@@ -1,4 +1,4 @@
-"""The Prometheus metrics at ``/metrics``. Events are counted as they happen; other values are read at the scrape."""
+"""The Prometheus metrics at ``/metrics``. Events are counted when they happen; other values are read at the scrape."""
 
 import time
 from bisect import bisect_left
@@ -41,7 +41,7 @@ _QUEUE_SECONDS: Final = (0.001, 0.01, 0.1, 1, 5, 30, 300)
 
 
 class LimitGauge(Protocol):
-    """A concurrency limit, as the scrape reads it."""
+    """A concurrency limit, which the scrape reads."""
 
     @property
     def limit(self) -> int: ...
@@ -52,7 +52,7 @@ class LimitGauge(Protocol):
 
 
 class HookCount(Protocol):
-    """The questions to one hook about one event, as the scrape reads them."""
+    """The counts of questions to one hook about one event, which the scrape reads."""
 
     @property
     def outcomes(self) -> Mapping[Any, int]: ...
@@ -61,7 +61,7 @@ class HookCount(Protocol):
 
 
 class SpanCounts(Protocol):
-    """The spans of traces, as the scrape reads them."""
+    """The counts of spans, which the scrape reads."""
 
     def counts(self) -> Mapping[str, int]: ...
     @property
@@ -84,7 +84,7 @@ class MetricGauges:
     hooks: Callable[[], Mapping[tuple[str, Any], HookCount]] = field(default=dict, kw_only=True)
     """The questions to hooks, by hook and event."""
     nodes: Callable[[], Mapping[str, int]] | None = field(default=None, kw_only=True)
-    """The nodes of a cluster as this node sees them: state → number of nodes."""
+    """This node's view of the cluster: state → number of nodes."""
 
 
 class Metrics:
@@ -93,7 +93,7 @@ class Metrics:
     def __init__(
         self, *, is_tool: Callable[[str], bool], gauges: MetricGauges, clock: Callable[[], float] = time.time
     ) -> None:
-        # A creation time per series would double the page.
+        # Without this, each series would have a creation time, which doubles the page.
         disable_created_metrics()  # type: ignore[no-untyped-call] # untyped in the library
         self._is_tool = is_tool
         self._registry = CollectorRegistry()
@@ -125,7 +125,7 @@ class Metrics:
 
     def call_ended(self, tool: str, result: ToolResult) -> None:
         """Count an answered or refused call."""
-        # Only the first call of a tool looks it up.
+        # Only the first call of a tool looks its name up.
         if tool not in self._known:
             if self._is_tool(tool):
                 self._known.add(tool)

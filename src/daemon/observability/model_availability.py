@@ -11,7 +11,7 @@ from ...providers import Model, OpenProvider
 from ..dispatch import ProviderLimiter
 
 REFRESH_S: Final = 3600.0
-"""Vendors add and remove models within weeks."""
+"""The interval of updates: vendors add and remove models within weeks."""
 RETRY_S: Final = 300.0
 """The delay after a failure."""
 TIMEOUT_S: Final = 20.0
@@ -25,8 +25,8 @@ class ModelAvailability:
     def __init__(
         self, limiters: Mapping[str, ProviderLimiter], open_providers: Mapping[str, OpenProvider] | None = None
     ) -> None:
-        """``open_providers`` get the lists of their vendors. The simulator lists few models, but answers for any
-        model.
+        """``open_providers`` get the lists of their vendors. The simulator lists few models, but answers for all
+        models.
         """
         self._open_providers = open_providers or {}
         self._limiters = limiters
@@ -47,7 +47,7 @@ class ModelAvailability:
     async def _keep(self, limiter: ProviderLimiter, *, at_once: bool) -> None:
         if not at_once:
             await limiter.asked.wait()
-        await limiter.provider.warm_up()  # takes seconds, during which no permit should be taken
+        await limiter.provider.warm_up()  # before the permit is taken, because it takes seconds
         while True:
             fetched = await self.fetch(limiter)
             await asyncio.sleep(REFRESH_S if fetched else RETRY_S)

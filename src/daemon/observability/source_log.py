@@ -1,4 +1,4 @@
-"""The last log lines of each source, for the dashboard: what the daemon logs about it, and its server's own lines."""
+"""The last log lines of each source, for the dashboard: the daemon's lines about it, and the lines of its server."""
 
 import time
 from collections import deque
@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 from structlog.typing import EventDict, WrappedLogger
 
 MAX_LINES: Final = 200
-"""The most lines of one source; the oldest is dropped when another one arrives."""
+"""The maximum number of lines of one source; a new line replaces the oldest one."""
 MAX_SOURCES: Final = 200
 MAX_LINE_CHARS: Final = 1000
 _NOT_SHOWN: Final = frozenset({"event", "level", "logger", "source", "timestamp", "exception"})

@@ -1,4 +1,4 @@
-"""The daemon's reports on itself, for probes, ``status`` and the operator."""
+"""The daemon's reports on its state, for probes, ``status`` and the operator."""
 
 import itertools
 import time
@@ -23,8 +23,8 @@ def health(
     problems: Iterable[str],
     may_answer: bool = True,
 ) -> dict[str, Any]:
-    """The report of ``/readyz`` and ``health``: ``status`` is ``ready`` if calls are accepted. ``may_answer``: this
-    node of a cluster may answer for sessions that can be resumed.
+    """The report of ``/readyz`` and ``health``: ``status`` is ``ready`` if calls are accepted. ``may_answer``: whether
+    this node may answer for sessions that can be resumed.
     """
     state: dict[str, Any] = {
         "status": "stopping" if not router.accepting else "ready" if may_answer else "unavailable",

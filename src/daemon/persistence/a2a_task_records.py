@@ -1,4 +1,4 @@
-"""The stored tasks of A2A, for their transport. Converts the errors of the store."""
+"""Gives the A2A transport access to the stored tasks. Converts the errors of the store."""
 
 from collections.abc import Awaitable
 from typing import TypeVar
@@ -32,7 +32,7 @@ class A2ATaskRecords:
         await _available(self._store.save(row, soon=soon))
 
     async def earlier(self, message_key: bytes, conversation_id: str, principal: Principal) -> A2AEarlier:
-        """Returns what is stored about a message that arrives."""
+        """Returns the stored data about a message that arrives."""
         return await _available(self._store.earlier(message_key, conversation_id, principal.name))
 
     async def find(self, task_id: str, principal: Principal) -> A2ATaskRow | None:
@@ -67,7 +67,7 @@ class A2APushRecords:
         return await _available(self._store.pushes_of(task_id))
 
     async def count(self, principal: Principal) -> int:
-        """Returns how many configurations of a principal may have something to send, now or later."""
+        """Returns how many configurations of a principal may have notifications to send, now or later."""
         return await _available(self._store.push_count(principal.name))
 
     async def pending(self, of_each: int) -> list[tuple[A2APushRow, str, str]]:

@@ -29,13 +29,13 @@ from ..dispatch import ConversationCaller
 from .journal_timeout import write_failure
 
 _MAX_BEGUN: Final = 1000
-"""The most conversations that are known to be empty without a read; further ones are read."""
+"""The maximum number of conversations that are remembered as empty; others are read from the database."""
 CLAIM_AGAIN_S: Final = 0.25
 """The interval at which a call checks whether another node still uses its conversation."""
 _SHOWN_ID_CHARS: Final = 80
 
 MakeCopy = Callable[[int, Turn], NewCopy] | None
-"""Makes the copy of a turn with its number; None if conversations are not copied."""
+"""Creates the copy of a turn with its number; None if conversations are not copied."""
 
 _log = structlog.get_logger(__name__)
 
@@ -65,7 +65,7 @@ class LockedConversation:
     def pending_update(
         self, caller: ConversationCaller, make_copy: MakeCopy, *, max_tokens: int
     ) -> ConversationUpdate | None:
-        """Returns what to store, limited to ``max_tokens``; None if nothing changed.
+        """Returns the changes to store, limited to ``max_tokens``; None if there are none.
 
         Raises:
             InvalidArgumentsError: the state is too large.
@@ -119,7 +119,7 @@ class ConversationManager:
         self._store = store
         self._catalog = catalog
         self._locks: dict[tuple[str, str], _ConversationLock] = {}
-        # The principals and ids of those that have begun and were not used yet: they are empty.
+        # The principals and ids of conversations that have begun and were not used yet, so they are empty.
         self._begun: set[tuple[str, str]] = set()
 
     def __repr__(self) -> str:
@@ -205,7 +205,7 @@ class ConversationManager:
         if self._store.conversations.shared:
             return  # another node may use it next
         if len(self._begun) >= _MAX_BEGUN:
-            self._begun.clear()  # they are read from the database
+            self._begun.clear()  # from now on, they are read from the database
         self._begun.add((principal.name, conversation_id))
 
     async def has(self, conversation_id: str, principal: Principal) -> bool:
@@ -271,7 +271,7 @@ class ConversationManager:
             stored = await read(conversation_id, principal.name)
         except StoreError as error:
             raise _unavailable(error.reason) from error
-        except UnicodeEncodeError:  # it has an unpaired surrogate, which no id has
+        except UnicodeEncodeError:  # an unpaired surrogate, which no id contains
             stored = None
         if stored is None:
             raise NotFoundError(
@@ -288,15 +288,15 @@ class ConversationManager:
             return
         reason = await write_failure(self._store.conversations.update(update))
         if reason is not None:
-            # As with a call's result: the answer was paid for, and the store retries the write.
+            # The answer is sent, like a call's result: it was paid for, and the store retries the write.
             _log.error("answer sent before its conversation was persisted", reason=reason)
 
     def _copy_of(self, number: int, turn: Turn) -> NewCopy:
-        # If it is too long for a copy, it is cut at the end.
+        # A text that is too long for a copy is cut at the end.
         content: dict[str, Any] = {"tool": turn.tool, "text": turn.text, "files": list(turn.files)}
         provider = None
         if turn.model:
-            with suppress(InvalidArgumentsError):  # the vendor returned a model that the catalog does not have
+            with suppress(InvalidArgumentsError):  # the vendor's answer names a model that the catalog does not have
                 provider = self._catalog.resolve(turn.model).provider
         return NewCopy(number=number, role=turn.role, content=content, at=turn.at, provider=provider, model=turn.model)
 

@@ -1,6 +1,6 @@
-"""The time limit of persisting a result before its answer is sent.
+"""The time limit for persisting a result before its answer is sent.
 
-With a database that several nodes share there is no limit, because another node would answer a repeat from the
+With a database that several nodes share, there is no limit, because another node would answer a repeat from the
 database.
 """
 
@@ -16,7 +16,7 @@ WRITE_TIMEOUT_S: Final = 2.0
 
 async def write_failure(writing: Awaitable[object], timeout_s: float | None = WRITE_TIMEOUT_S) -> str | None:
     """Waits for a write, up to ``timeout_s``; with None, without limit. Returns the reason if it is not persisted by
-    then, else None.
+    then, otherwise None.
 
     After a timeout the store still completes the write once the disk responds.
     """

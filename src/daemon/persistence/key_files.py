@@ -1,4 +1,4 @@
-"""The key files of a state directory that encrypt or sign what is in the database: keys of 32 bytes, one per line."""
+"""The key files of a state directory, for encrypted or signed data in the database: keys of 32 bytes, one per line."""
 
 import hashlib
 import hmac
@@ -20,8 +20,8 @@ KEY_FILES: Final = (CREDENTIAL_KEY_FILE, PUSH_KEY_FILE, DEPLOY_KEY_FILE)
 
 
 def make_key_files(directory: Path, audit_key: bytes) -> None:
-    """Makes the missing key files of a node. Each key is derived from the audit key, which all nodes share, so that
-    every node can read what another one has stored.
+    """Creates the missing key files of a node. Each key is derived from the audit key, which all nodes share, so that
+    every node can read the data of the others.
 
     Raises:
         StateError: a file cannot be written.

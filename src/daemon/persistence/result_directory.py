@@ -105,7 +105,7 @@ class ResultDirectory:
             raise ResultDeletedError from None  # deleted by another program
 
     def find(self, principal: str, handle: str, now: float) -> ResultFile:
-        """Returns what is known of a file.
+        """Returns the size, format and time of a file.
 
         Raises:
             ResultDeletedError, ResultUnknownError: the file does not exist.
@@ -149,7 +149,7 @@ class ResultDirectory:
                 path.unlink(missing_ok=True)
 
     def close(self) -> None:
-        """Nothing is open between two operations."""
+        """Does nothing: no file is open between two operations."""
 
     def _files(self) -> defaultdict[Path, _PrincipalFiles]:
         """Returns all files by principal. The first call reads the directory and deletes unfinished files."""
@@ -170,8 +170,8 @@ class ResultDirectory:
         return [path for path in self._path.glob("*/*") if path.is_file() and not path.is_symlink()]
 
     def _free_space(self, directory: Path, size: int) -> None:
-        """Deletes files until ``size`` more bytes in this principal's directory fit in the limit: each time the oldest
-        file of the principal with the most bytes, so that one principal's files do not displace another's.
+        """Deletes files until ``size`` more bytes in this principal's directory fit in the limit. Each step deletes the
+        oldest file of the principal with the most bytes, so that one principal's files do not displace another's.
         """
         principals = self._files()
         excess = sum(files.size for files in principals.values()) + size - self.max_bytes

@@ -1,5 +1,5 @@
-"""Retained results for calls: access off the event loop to the files, or to the tables of a cluster's database, with
-errors that callers can act on."""
+"""Gives calls access to retained results, in files or in a cluster's database, off the event loop, with errors that
+callers can act on."""
 
 import asyncio
 import concurrent.futures
@@ -146,7 +146,7 @@ class ResultFiles:
             await asyncio.sleep(DELETE_INTERVAL_S)
 
     async def _usable(self, check: Callable[[], None]) -> bool:
-        # On another thread: small results do not wait for the bucket.
+        # On another thread, so that small results do not wait for the bucket.
         try:
             await asyncio.to_thread(check)
         except StoreError as error:
@@ -158,7 +158,7 @@ class ResultFiles:
         return True
 
     def close(self) -> None:
-        """Stops the thread; an operation that hangs is abandoned."""
+        """Stops the thread; abandons an operation that hangs."""
         self._thread.submit(self._storage.close)
         self._thread.shutdown(wait=False)
 

@@ -1,4 +1,4 @@
-"""Encrypts short texts for the database, with keys that are kept outside of it. Needs the package ``cryptography``."""
+"""Encrypts short texts for the database, with keys outside of it. Needs the package ``cryptography``."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -10,7 +10,7 @@ import msgspec
 from .key_files import load_or_create_keys
 
 MAX_KEYS: Final = 8
-"""The most keys in one file: the current key, and earlier ones until everything is encrypted with the current one."""
+"""The maximum number of keys in a file: the current key, and earlier keys until all texts are encrypted with it."""
 _NONCE_BYTES: Final = 12
 
 
@@ -41,7 +41,7 @@ class SealedTexts:
         return None if content is None else msgspec.json.decode(content, type=dict[str, str])
 
     def is_current(self, sealed: bytes, place: str) -> bool:
-        """Whether they are encrypted with the first key."""
+        """Whether the texts are encrypted with the first key."""
         return _decrypted(self._ciphers[0], sealed, place) is not None
 
 

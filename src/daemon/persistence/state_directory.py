@@ -36,7 +36,7 @@ AUDIT_KEY_FILE: Final = "audit.key"
 """The key of the audit chain: one line of hexadecimal digits, mode 0600."""
 MAX_SECRET_BYTES: Final = 4096
 _LOCK_RETRY_S: Final = 0.05
-"""Much longer than the time for which a command that checks for a running daemon holds the lock."""
+"""How long to wait for the lock: much longer than a command holds it to check for a running daemon."""
 
 _log = structlog.get_logger(__name__)
 
@@ -51,7 +51,7 @@ class AlreadyRunningError(StateError):
     def __init__(self, directory: Path, pid: int | None, address: DaemonAddress | None) -> None:
         self.pid = pid
         self.address = address
-        """Its address; None while it starts or stops."""
+        """The address of the other daemon; None while it starts or stops."""
         who = f"a daemon with pid {pid}" if pid else "a daemon"
         where = f" on port {address.port}" if address else ""
         stop = f"stop it (kill {pid})" if pid else "stop it"
@@ -170,7 +170,7 @@ class StateDirectory:
         self._lock = self._directory = -1
 
     def _write_pid(self) -> None:
-        """Writes the pid, which only informs people. On a full disk, the pid reuses the block of an earlier one."""
+        """Writes the pid, as information for people. On a full disk, the pid reuses the block of an earlier pid."""
         pid = f"{os.getpid()}\n".encode()
         try:
             os.pwrite(self._lock, pid, 0)
@@ -202,11 +202,11 @@ class StateDirectory:
 
     @property
     def has_audit_key(self) -> bool:
-        """Whether a key exists, which has then signed a chain."""
+        """Whether a key exists. If so, it has signed a chain."""
         return (self.path / AUDIT_KEY_FILE).exists()
 
     def remove_audit_key(self) -> None:
-        """Deletes a key that signed no chain. Never raises."""
+        """Deletes a key that has not signed a chain. Never raises."""
         with contextlib.suppress(OSError):
             (self.path / AUDIT_KEY_FILE).unlink()
 
@@ -239,7 +239,7 @@ class StateDirectory:
             raise kind(f"{path} cannot be written ({error.strerror})") from None
 
     def remove_address(self) -> None:
-        """Withdraws the address. Never raises: if this fails, the next start does it.
+        """Withdraws the address. Never raises: after a failure, the next start withdraws it.
 
         The file is renamed, so that its block lets the next start publish an address on a full disk. If the directory
         was moved and another one created, the path may have another daemon's address.
@@ -294,7 +294,7 @@ def _restrict_writes(directory: Path) -> None:
 def write_private(path: Path, content: bytes) -> None:
     """Writes a file atomically, readable only by its owner. The caller holds the lock.
 
-    Overwrites an earlier unfinished file, so that a full disk need not provide another block.
+    Overwrites an earlier unfinished file, so that no further block is needed on a full disk.
     """
     unfinished = _unfinished(path)
     fd = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)

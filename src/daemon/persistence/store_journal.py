@@ -1,4 +1,4 @@
-"""Implements the dispatch journal with the store: converts calls, limits waits, and converts the errors."""
+"""Implements the journal of dispatch with the store: converts calls and errors, and limits waits."""
 
 import asyncio
 import time
@@ -87,9 +87,9 @@ class StoreJournal:
             await self._unpersisted(call, reason)
 
     async def _unpersisted(self, call: RunningCall, reason: str) -> None:
-        """Handles a result that was not persisted in time. If other nodes share the database, the database is closed or
-        this node was declared dead; the answer is then never sent, because other nodes would answer a repeat
-        differently.
+        """Handles a result that was not persisted in time. If other nodes share the database, this means that the
+        database is closed or that this node was declared dead. Then the answer is never sent, because other nodes would
+        answer a repeat differently.
         """
         if not self._shared:
             _log.error("result sent before it was persisted", tool=call.tool.name, reason=reason)
@@ -109,7 +109,7 @@ class StoreJournal:
         reason = await write_failure(writing, 0.0 if at_once else self._write_timeout_s)
         if reason is None:
             return writing.result()
-        # While the embedded database cannot be written, the store has reported it, once for all calls that it refuses.
+        # The store has already reported once that the embedded database cannot be written.
         if not at_once and (self._shared or self.writable):
             await self._unpersisted(call, reason)
         return True
@@ -118,7 +118,7 @@ class StoreJournal:
         try:
             return await self._store.sessions.ended_call(call.session.id, call.key)
         except StoreError as error:
-            # The earlier call may have run: it was started, once.
+            # The earlier call may have run, because it was started once.
             message = f"The call was made before, but its result cannot be read at present ({error.reason})."
             raise ServiceUnavailableError.content_free(message, executed="maybe") from error
 
@@ -126,7 +126,7 @@ class StoreJournal:
         states: dict[str, StoredCallState] = {}
         try:
             async with asyncio.timeout(WRITE_TIMEOUT_S):
-                for first in range(0, len(keys), REMEMBERED_IDS):  # other reads get their turn in between
+                for first in range(0, len(keys), REMEMBERED_IDS):  # in pieces, so that other reads run in between
                     batch = keys[first : first + REMEMBERED_IDS]
                     states |= await self._store.sessions.call_states(session.id, batch)
         except StoreError as error:
@@ -277,9 +277,10 @@ def _outermost_agent(call: RunningCall) -> str:
 
 
 async def _stored_result(call: RunningCall, result: ToolResult, answer: bytes) -> bytes | None:
-    """The result to store: a child's answer as its port rendered it; a client's answer is in its transport's format.
+    """The result to store: for a child, the answer as its port rendered it; for a client's call, the encoded result,
+    because the answer is in its transport's format.
 
-    A child that paused has none, so that it runs again when its run continues.
+    A paused child has no result, so that it runs again when its run continues.
     """
     if call.parent is not None:
         return None if call.paused is not None else answer
@@ -289,7 +290,7 @@ async def _stored_result(call: RunningCall, result: ToolResult, answer: bytes) -
 
 
 def _may_be_repeated(result: ToolResult) -> bool:
-    """Whether a refusal need not be stored: the call did not run, and another node may run it when it is repeated."""
+    """Whether a refusal need not be stored: the call did not run, and another node may run a repeat of it."""
     return (
         result.error is not None
         and result.error.code == ErrorCode.SERVICE_UNAVAILABLE
@@ -317,7 +318,7 @@ def _ended_run(call: RunningCall) -> str | None:
 
 
 def _stopped_by(result: ToolResult) -> str:
-    """The limit that ended the run of an agent before it was done, as its answer says; empty if none."""
+    """The limit that ended the run of an agent early, from its answer; empty if none."""
     stopped_by = result.structured.get("stopped_by") if isinstance(result.structured, dict) else None
     return stopped_by if isinstance(stopped_by, str) else ""
 

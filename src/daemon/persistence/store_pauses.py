@@ -1,4 +1,4 @@
-"""Implements the port of paused calls with the store: converts them and the errors, and writes their audit rows."""
+"""Implements the port of paused calls with the store: converts calls and errors, and writes audit rows."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -155,7 +155,8 @@ def _decision_row(
     by: RunningCall | None,
     at: float,
 ) -> CallRow:
-    """The audit row of a decision: a part of the call that made it, or of the paused call if it expired."""
+    """The audit row of a decision. It is a part of the call that made the decision, or of the paused call if the
+    request expired."""
     content: dict[str, Json] = {"call_id": stored.call_id, "id": request_id, **msgspec.to_builtins(decision)}
     edited = ", with changed arguments" if decision.arguments is not None else ""
     message = f"{decision.decision}{edited}: request {request_id} of call {stored.call_id}"

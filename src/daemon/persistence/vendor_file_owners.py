@@ -1,4 +1,4 @@
-"""Which principal uploaded which file to a vendor, for calls."""
+"""Gives calls access to the owners of vendor files."""
 
 import time
 

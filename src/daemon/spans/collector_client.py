@@ -16,7 +16,7 @@ from .otlp_encoding import PartialSuccess, decode_answer
 TIMEOUT_S: Final = 10.0
 """The timeout of a whole request: the default of OTEL_EXPORTER_OTLP_TIMEOUT."""
 RETRYABLE: Final = frozenset({429, 502, 503, 504})
-"""The statuses after which OTLP allows the same request again; after all others it must not be repeated."""
+"""The statuses after which OTLP permits a repeat of the same request; after other statuses it must not be repeated."""
 _MAX_ANSWER_BYTES: Final = 64 * 1024
 
 _ADVICE: Final[Mapping[int, str]] = {
@@ -41,7 +41,7 @@ class CollectorFailure:
 
 
 class CollectorClient:
-    """A client of one collector. Its connections belong to the event loop that it is used on."""
+    """A client of one collector. Use it on one event loop only, to which its connections belong."""
 
     def __init__(self, url: str, headers: Mapping[str, str]) -> None:
         self.url = url

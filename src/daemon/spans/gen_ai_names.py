@@ -1,6 +1,6 @@
 """The names of OpenTelemetry's conventions for generative AI, which are in development and may still change.
 
-https://github.com/open-telemetry/semantic-conventions-genai, v0.1.0. No other module has these names.
+https://github.com/open-telemetry/semantic-conventions-genai, v0.1.0. Only this module contains these names.
 """
 
 from collections.abc import Mapping
@@ -42,7 +42,7 @@ EXTENSION_TOOL: Final = "extension"
 
 _PROVIDERS: Final[Mapping[str, str]] = {
     "kimi": "moonshot_ai",
-    "glm": "zhipu_ai",  # the conventions have no name for it
+    "glm": "zhipu_ai",  # not a name of the conventions, which have none
     "gemini": "gcp.gemini",
     "xai": "x_ai",
     "mistral": "mistral_ai",
@@ -50,5 +50,5 @@ _PROVIDERS: Final[Mapping[str, str]] = {
 
 
 def provider_name(provider: str) -> str:
-    """Returns the conventions' name of a provider; its own name if they have none."""
+    """Returns the conventions' name of a provider; toold's name if they have none."""
     return _PROVIDERS.get(provider, provider)

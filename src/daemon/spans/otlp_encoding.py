@@ -23,7 +23,7 @@ _MAX_REASON_CHARS: Final = 300
 
 
 class PartialSuccess(NamedTuple):
-    """The number of spans that the collector rejected from an accepted request, and why."""
+    """The number of spans of an accepted request that the collector rejected, and the reason."""
 
     rejected: int
     message: str
@@ -41,7 +41,7 @@ def encode_spans(spans: Iterable[Span], resource: Mapping[str, AttributeValue]) 
 
 
 def decode_answer(body: bytes) -> PartialSuccess:
-    """Reads the answer to an accepted request. An answer of any other type rejects nothing."""
+    """Decodes the answer to an accepted request. An answer of another type counts as complete success."""
     answer = ExportTraceServiceResponse()
     try:
         answer.ParseFromString(body)

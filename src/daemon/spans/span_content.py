@@ -1,4 +1,4 @@
-"""The content of spans, if the operator chose ``full``: arguments, results and messages, bounded and redacted. Pure.
+"""The content of spans, if the setting is ``full``: arguments, results and messages, bounded and redacted. Pure.
 
 ``call_content`` and ``completion_content`` are cheap and run on the event loop; the other functions search for secrets
 and run in the sender's thread.
@@ -15,17 +15,17 @@ from ...providers import Completion, CompletionRequest, FunctionTool, ImagePart,
 from ...tools import ValueMask
 
 MAX_HELD_CHARS: Final = 256 * 1024
-"""Longer arguments and results are left out: they would fill the queue, and a span shows only their beginning."""
+"""Longer arguments and results are omitted: they would fill the queue, and a span shows only their beginning."""
 MAX_MESSAGES_CHARS: Final = 64 * 1024
-"""How much of a completion's messages is searched for secrets and sent: the latest ones."""
+"""The number of characters of a completion's latest messages that are searched for secrets and sent."""
 _VALUE_CHARS: Final = 8
-"""The size that is assumed for a number, a boolean, null, a list or an object."""
+"""The assumed size of a number, a boolean, null, a list or an object."""
 
 _encode = msgspec.json.Encoder(enc_hook=str).encode
 
 
 class CallContent(msgspec.Struct, frozen=True, gc=False):
-    """The arguments and the result of a call, as they wait for the sender."""
+    """The arguments and the result of a call in the queue."""
 
     arguments: Json
     result: str
@@ -33,7 +33,7 @@ class CallContent(msgspec.Struct, frozen=True, gc=False):
 
 
 class CompletionContent(msgspec.Struct, frozen=True, gc=False):
-    """The texts of a completion, as they wait for the sender."""
+    """The texts of a completion in the queue."""
 
     request: CompletionRequest
     completion: Completion | None
@@ -84,7 +84,7 @@ def completion_content(
 
 
 def _held_chars(message: Message) -> int:
-    """How much of the queue a message takes, its images included."""
+    """The size of a message in the queue, including its images."""
     content = message.content
     return _chars_beside_content(message) + (
         len(content) if isinstance(content, str) else sum(len(_text_of(part)) for part in content)
@@ -92,7 +92,8 @@ def _held_chars(message: Message) -> int:
 
 
 def _shown_chars(message: Message) -> int:
-    """How much a span shows of a message. Of an image that is sent as data, it shows only the size."""
+    """The number of characters that a span shows of a message. It shows only the size of an image that is sent as
+    data."""
     content = message.content
     return _chars_beside_content(message) + (
         len(content)
@@ -114,7 +115,7 @@ def _is_data(part: TextPart | ImagePart) -> bool:
 
 
 def json_text(value: Json) -> str:
-    """Arguments or a result as JSON or text, redacted, in the length that the audit allows."""
+    """Arguments or a result as JSON or text, redacted, with the length limit of the audit."""
     redacted = redact(value)
     return redacted if isinstance(redacted, str) else _encode(redacted).decode()
 
@@ -125,12 +126,12 @@ def error_text(message: str) -> str:
 
 
 def input_messages(request: CompletionRequest) -> str:
-    """The messages to the model, without those of the system, as the conventions write them in JSON."""
+    """The messages to the model, without system messages, in the JSON format of the conventions."""
     messages = [message for message in request.messages if message.role != "system"]
     kept = _latest(messages)
     entries: list[Json] = [_entry(message) for message in kept]
     asked = next((entry for entry in reversed(entries) if entry["role"] == "user"), None)
-    if asked is not None:  # the files are sent with the last question
+    if asked is not None:  # files are sent with the last question
         asked["parts"].extend({"type": "text", "content": f"{file.name}\n{file.text}"} for file in request.files)
     if len(kept) < len(messages):
         note = f"[{len(messages) - len(kept)} earlier messages]"
@@ -145,7 +146,7 @@ def system_instructions(request: CompletionRequest) -> str | None:
 
 
 def output_messages(completion: Completion) -> str:
-    """The model's answer, as the conventions write it in JSON."""
+    """The model's answer, in the JSON format of the conventions."""
     message = Message("assistant", completion.text, completion.tool_calls, reasoning=completion.reasoning)
     return _encode(redact_message([{**_entry(message), "finish_reason": completion.finish_reason}])).decode()
 
@@ -201,7 +202,7 @@ def _part(part: TextPart | ImagePart) -> Json:
 
 
 def _decoded(arguments: str) -> Json:
-    """A model's arguments as data, so that secrets are found by the names of fields; their text if it is not JSON."""
+    """A model's arguments as data, so that secrets are found by field names; the text if it is not JSON."""
     try:
         return msgspec.json.decode(arguments)
     except msgspec.DecodeError:

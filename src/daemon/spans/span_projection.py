@@ -1,4 +1,4 @@
-"""Makes spans of ended calls and completions, as ``audit_projection`` makes audit rows. Pure."""
+"""Creates spans of ended calls and completions, like ``audit_projection`` creates audit rows. Pure."""
 
 from collections.abc import Sequence
 from typing import Final, Literal
@@ -64,7 +64,7 @@ class EndedCall(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class ResponseFacts(msgspec.Struct, frozen=True, gc=False):
-    """The data that a span shows of a model's answer, except for its texts."""
+    """The data of a model's answer that a span shows, except for its texts."""
 
     model: str
     finish_reason: str | None
@@ -107,12 +107,12 @@ def operation_of(source: str) -> Operation:
 
 
 def trace_of(root_call_id: str, remote: TraceParent | None) -> bytes:
-    """The trace of a call and all calls within it: the caller's, or its own."""
+    """The trace of a call and all calls within it: the caller's trace, or a new one."""
     return trace_id_of(root_call_id) if remote is None else remote.trace_id
 
 
 def root_id_of(call_id: str) -> str:
-    """The id of the root call, which a client made or which was detached; a child's id begins with it."""
+    """The id of the root call, which is a client's call or a detached call; a child's id begins with it."""
     return call_id.partition("/")[0]
 
 

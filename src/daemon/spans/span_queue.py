@@ -13,27 +13,28 @@ BATCH: Final = 512
 """The maximum number of spans in a request: the default of OTEL_BSP_MAX_EXPORT_BATCH_SIZE."""
 
 BATCH_CHARS: Final = 2 * 1024**2
-"""A request gets no further span once its spans hold this much content: many collectors limit requests to 4 MiB, gRPC's
-default limit for messages."""
+"""A request gets no further span once its spans have this much content. Many collectors limit requests to 4 MiB, the
+default message limit of gRPC."""
 
 
 class SpanQueue:
-    """One thread adds, another one takes; neither waits for the other. Beyond a limit, new spans are dropped."""
+    """One thread adds spans, another one takes them; neither waits for the other. Beyond a limit, new spans are
+    dropped."""
 
     def __init__(self, *, max_spans: int, max_chars: int, batch: int = BATCH) -> None:
-        """``batch`` waiting spans wake the thread that takes."""
+        """``batch`` waiting spans wake the thread that takes spans."""
         self._max_spans = max_spans
         self._max_chars = max_chars
         self._batch = batch
         self._waiting: deque[Ended] = deque()
         self._filled = threading.Event()
-        # Each number is written by one thread only, so that no lock is needed.
+        # Only one thread writes each number, so no lock is needed.
         self._chars_added = 0
         self._chars_taken = 0
         self.dropped = 0
-        """Spans for which there was no space."""
+        """The number of spans for which there was no space."""
         self.stripped = 0
-        """Spans without their content, for which there was no space."""
+        """The number of spans that were sent without their content, for which there was no space."""
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -59,7 +60,7 @@ class SpanQueue:
         self._filled.set()
 
     def take(self, timeout_s: float) -> Sequence[Ended]:
-        """Takes the oldest spans, at most a batch. If there is not a whole batch, waits for it up to ``timeout_s``."""
+        """Takes the oldest spans, at most a batch. Waits up to ``timeout_s`` for a whole batch."""
         if len(self._waiting) < self._batch:
             self._filled.wait(timeout_s)
         self._filled.clear()

@@ -1,4 +1,4 @@
-"""Records ended calls and requests on the event loop, which takes some microseconds. A thread makes the spans."""
+"""Records ended calls and requests on the event loop, in some microseconds. A thread creates the spans."""
 
 import asyncio
 import os
@@ -31,7 +31,7 @@ class SpanRecorder:
     """Implements ``dispatch.TracePort``, and records ended and refused calls."""
 
     def __init__(self, queue: SpanQueue, *, full: bool) -> None:
-        """``full``: spans have the content of calls."""
+        """``full``: whether spans contain the content of calls."""
         self._queue = queue
         self._full = full
 
