@@ -24,7 +24,7 @@ from websockets.streams import StreamReader
 from ...serving import ConnectionSlots
 from ..off_loop import off_loop
 from .large_frames import LARGE_BYTES, LargeFrames
-from .websocket_frames import leading_texts, text_header
+from .websocket_frames import LongText, begun_text, leading_texts, text_header
 from .websocket_transport import WebSocketTransport
 
 _log = structlog.get_logger("toold.websocket")
@@ -60,8 +60,8 @@ class PeerConnection(ServerConnection):
 
     # With these in slots, the attributes of the library are few enough for the compact form of an instance's dict.
     __slots__ = (
-        *("_arrival", "_displaced", "_expected", "_fragments", "_fragments_binary", "_full", "_gathered"),
-        *("_gathered_bytes", "_greeted", "_has_large_frame", "_large_frames", "_max_frame_bytes", "_messages"),
+        *("_arrival", "_displaced", "_expected", "_fragments", "_fragments_binary", "_full", "_greeted"),
+        *("_has_large_frame", "_large_frames", "_long_text", "_max_frame_bytes", "_messages"),
         *("_parsing_scheduled", "_pinged_at", "_principal", "_received", "_received_at", "_register", "_slots"),
         *("_stalled_at", "_stalled_bytes", "_turn", "_unparsed", "_waiting_texts"),
     )
@@ -97,9 +97,8 @@ class PeerConnection(ServerConnection):
         self._parsing_scheduled = False
         # The size of the part of a frame that the parser waits for; 0 between frames.
         self._expected = 0
-        # What has arrived of a large frame beyond the library's buffer, and its size: it is joined only once.
-        self._gathered: list[bytes] = []
-        self._gathered_bytes = 0
+        # A large text that is being received; the library gets nothing of it.
+        self._long_text: LongText | None = None
         self.protocol.reader.read_exact = self._read_exact  # type: ignore[method-assign, assignment]
         # The first message is the library's, and so is everything before it. The messages after it are kept here.
         self._greeted = False
@@ -265,53 +264,38 @@ class PeerConnection(ServerConnection):
 
     def _next_piece(self) -> int:
         """How many bytes to parse next: few, because they may contain many frames, or the rest of a long frame."""
-        missing = self._missing
-        if self._gathers:
-            return missing
-        if missing > _PIECE_BYTES and self._expected > LARGE_BYTES:
-            return max(_PIECE_BYTES, LARGE_BYTES + 1 - len(self._received))  # then it needs a turn
-        return max(_PIECE_BYTES, missing)
-
-    @property
-    def _gathers(self) -> bool:
-        """Whether what arrives next belongs to a large frame whose beginning is in the library's buffer."""
-        return self._has_large_frame and self._expected > LARGE_BYTES and self._missing > 0
-
-    @property
-    def _missing(self) -> int:
-        """How many bytes the parser waits for; not positive between frames."""
-        return self._expected - len(self._received) - self._gathered_bytes
+        text = self._long_text
+        received = len(self._received) if text is None else text.received
+        missing = self._expected - received if text is None else text.missing
+        if (text is not None or self._expected > LARGE_BYTES) and not self._has_large_frame:
+            return min(missing, max(_PIECE_BYTES, LARGE_BYTES + 1 - received))  # then it needs a turn
+        return max(_PIECE_BYTES, missing) if text is None else missing
 
     def _read_exact(self, size: int) -> Generator[None, None, bytes | bytearray]:
-        """Replaces the library's function: gathers the pieces of a large frame without copying each."""
+        """Replaces the library's function, to know what the library waits for."""
         self._expected = size
-        while self._missing > 0 and not self.protocol.reader.eof:
-            yield
-        data: bytes | bytearray
-        if self._gathered and self._missing == 0:
-            data = b"".join((self._received, *self._gathered))
-            self._received.clear()
-        else:
-            data = yield from StreamReader.read_exact(self.protocol.reader, size)
-        self._expected = self._gathered_bytes = 0
-        self._gathered.clear()
+        data = yield from StreamReader.read_exact(self.protocol.reader, size)
+        self._expected = 0
         return data
 
     def _feed(self, data: bytes) -> None:
-        if self._greeted and not self._expected and not self._has_large_frame and self._is_between_messages:
+        if self._long_text is not None:
+            self._long_text.add(data)
+        elif self._greeted and not self._expected and not self._has_large_frame and self._is_between_messages:
             texts, end = leading_texts(data, self._max_frame_bytes)
             if texts:
                 self._add_messages(texts)
                 if end == len(data):
                     return
                 data = data[end:]
-        if self._gathers:
-            self._gathered.append(data)
-            self._gathered_bytes += len(data)
-            if self._missing:
-                return
-            data = b""  # the frame is complete
-        super().data_received(data)
+            self._long_text = begun_text(data, LARGE_BYTES, self.protocol.max_message_size or 0)
+            if self._long_text is None:
+                super().data_received(data)
+        else:
+            super().data_received(data)
+        if self._long_text is not None and not self._long_text.missing:
+            text, self._long_text = self._long_text, None
+            self._add_messages([text.payload()])
         if self._is_receiving_large is not self._has_large_frame:
             if not self._has_large_frame:
                 self._has_large_frame = True
@@ -326,6 +310,8 @@ class PeerConnection(ServerConnection):
 
     @property
     def _is_receiving_large(self) -> bool:
+        if self._long_text is not None:
+            return self._long_text.received > LARGE_BYTES
         return len(self._received) > LARGE_BYTES or (self.protocol.current_size or 0) > LARGE_BYTES
 
     def _continue_parsing(self) -> None:
@@ -372,7 +358,7 @@ class PeerConnection(ServerConnection):
         self._slots.leave(self)
         self._large_frames.release(self, time.monotonic())
         self._unparsed = b""
-        self._gathered.clear()
+        self._long_text = None
         # The library logs neither peers that do not speak HTTP nor those that leave early; it does log requests that
         # are too long.
         if self.response is None and not self._displaced and not isinstance(self.protocol.handshake_exc, SecurityError):

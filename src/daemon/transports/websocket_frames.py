@@ -9,7 +9,11 @@ _TEXT: Final = 0x81
 _MASKED: Final = 0x80
 """The bit of the second byte that says that the payload is masked, as those of clients are."""
 _TWO_BYTES: Final = 126
-"""The length that says that the actual one follows in two bytes; above it, in eight."""
+"""The length that says that the actual one follows in two bytes."""
+_EIGHT_BYTES: Final = 127
+"""The length that says that the actual one follows in eight bytes."""
+_MASK_BYTES: Final = 4
+_LONG_HEADER_BYTES: Final = 2 + 8 + _MASK_BYTES
 
 
 def text_header(size: int) -> bytes:
@@ -18,7 +22,7 @@ def text_header(size: int) -> bytes:
         return bytes((_TEXT, size))
     if size < 0x10000:
         return bytes((_TEXT, _TWO_BYTES, size >> 8, size & 0xFF))
-    return bytes((_TEXT, 127)) + size.to_bytes(8)
+    return bytes((_TEXT, _EIGHT_BYTES)) + size.to_bytes(8)
 
 
 def leading_texts(data: bytes, max_bytes: int) -> tuple[list[bytes], int]:
@@ -41,3 +45,48 @@ def leading_texts(data: bytes, max_bytes: int) -> tuple[list[bytes], int]:
         at = payload + size
         texts.append(apply_mask(data[payload:at], data[mask:payload]))
     return texts, at
+
+
+class LongText:
+    """A text frame of more than 64 KiB that a client is sending. Each piece is unmasked as it arrives, while it is in
+    the core's cache, and the pieces are joined once.
+    """
+
+    __slots__ = ("_mask", "_pieces", "received", "size")
+
+    def __init__(self, size: int, mask: bytes) -> None:
+        self.size: Final = size
+        self.received = 0
+        """The bytes so far."""
+        self._mask = mask
+        self._pieces: list[bytes] = []
+
+    @property
+    def missing(self) -> int:
+        """The bytes that have not arrived."""
+        return self.size - self.received
+
+    def add(self, piece: bytes) -> None:
+        """Adds the next bytes of the payload, at most those that are missing."""
+        turned = self.received % _MASK_BYTES
+        self._pieces.append(apply_mask(piece, self._mask[turned:] + self._mask[:turned]))
+        self.received += len(piece)
+
+    def payload(self) -> bytes:
+        """The payload, once nothing is missing."""
+        return b"".join(self._pieces)
+
+
+def begun_text(data: bytes, min_bytes: int, max_bytes: int) -> LongText | None:
+    """The text frame at the beginning of ``data``, if its header is complete, its payload is not, and the payload has
+    more than ``min_bytes`` (at least 64 KiB) and at most ``max_bytes``.
+    """
+    if len(data) < _LONG_HEADER_BYTES or data[0] != _TEXT or data[1] != _MASKED | _EIGHT_BYTES:
+        return None
+    mask = _LONG_HEADER_BYTES - _MASK_BYTES
+    size = int.from_bytes(data[2:mask])
+    if not min_bytes < size <= max_bytes or size <= len(data) - _LONG_HEADER_BYTES:
+        return None
+    text = LongText(size, data[mask:_LONG_HEADER_BYTES])
+    text.add(data[_LONG_HEADER_BYTES:])
+    return text

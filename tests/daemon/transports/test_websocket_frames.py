@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from toold.daemon.transports.websocket_frames import leading_texts, text_header
+from toold.daemon.transports.websocket_frames import begun_text, leading_texts, text_header
 from websockets.frames import Frame, Opcode
 from websockets.streams import StreamReader
 
@@ -67,3 +67,34 @@ def test_headers_are_those_of_the_library(size: int) -> None:
     """For each of the three forms of a length."""
     frame: Any = Frame(Opcode.TEXT, bytes(size)).serialize(mask=False)
     assert text_header(size) == frame[: len(frame) - size]
+
+
+LONG = Frame(Opcode.TEXT, bytes(range(250)) * 300)
+
+
+@given(first=st.integers(0, 60_000), pieces=st.lists(st.integers(0, 40_000), max_size=8))
+def test_a_long_text_is_unmasked_piece_by_piece(first: int, pieces: list[int]) -> None:
+    """Wherever it is cut; what follows it is not taken."""
+    data = LONG.serialize(mask=True)
+    text = begun_text(data[: 14 + first], 65_536, 75_000)
+    assert text is not None
+    at = 14 + first
+    for size in (*pieces, len(data)):
+        assert (text.received, text.missing) == (at - 14, len(data) - at)
+        piece = data[at : at + min(size, text.missing)]
+        text.add(piece)
+        at += len(piece)
+    assert text.payload() == LONG.data
+
+
+def test_other_long_frames_are_left_to_the_library() -> None:
+    """Those with an incomplete header, complete ones, shorter or longer ones, and all but unfragmented masked texts."""
+    text = LONG.serialize(mask=True)
+    assert begun_text(text[:-1], 65_536, 75_000) is not None
+    assert begun_text(text[:13], 65_536, 75_000) is None
+    assert begun_text(text, 65_536, 75_000) is None
+    assert begun_text(text[:-1], 75_000, 80_000) is None
+    assert begun_text(text[:-1], 65_536, 74_999) is None
+    for other in (Frame(Opcode.BINARY, LONG.data), Frame(Opcode.TEXT, LONG.data, fin=False)):
+        assert begun_text(other.serialize(mask=True)[:-1], 65_536, 75_000) is None
+    assert begun_text(LONG.serialize(mask=False)[:-1], 65_536, 75_000) is None
