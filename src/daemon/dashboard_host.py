@@ -89,8 +89,10 @@ def open_dashboard(
         sources=SourceData(parts.sources, parts.operations, parts.sign_ins, router, actions),
     )
 
-    def render(viewer: Viewer) -> str:
-        return server.live_part(viewer, activity.ended_calls(viewer.sees))
+    def render(viewer: Viewer, call_id: str | None) -> dict[str, str] | None:
+        if call_id is not None:
+            return server.live_call(viewer, call_id)
+        return server.live_now(viewer, activity.ended_calls(viewer.sees))
 
     def is_valid(viewer: Viewer) -> bool:
         return server.viewer_is_valid(viewer)

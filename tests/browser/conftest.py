@@ -124,6 +124,11 @@ prompt = "Be careful."
 tools = ["echo"]
 approve = ["echo"]
 
+[agents.typist]
+description = "Writes."
+prompt = "Write."
+tools = ["writes"]
+
 [agents.team]
 description = "One after the other, repeatedly."
 execution_type = "loop"

@@ -65,17 +65,19 @@ async def paths(site: Site, chromium: Chromium, tmp_path_factory: pytest.TempPat
 
 
 async def found_paths(page: Page) -> list[str]:
-    """The sign-in page, the pages of the navigation, the first of each kind to which these lead, and ``FORMS``."""
+    """The sign-in page, the pages of the navigation, the first of each kind to which these lead, the page of the call
+    that runs, and ``FORMS``.
+    """
     await page.open("/ui/now")
     of_navigation: list[str] = await page.value("[...document.querySelectorAll('nav a')].map(link => link.pathname)")
     assert of_navigation
     found = ["/ui/sign-in", *of_navigation]
+    running = await page.value("document.querySelector('.running-calls a').pathname")
     for path in of_navigation:
-        if path != "/ui/now":  # it leads to the call that runs, whose page loads itself again
-            await page.open(path)
-            found += await page.value(LINKED)
-    kinds = {path.split("/")[2] if path.count("/") > 2 else path: path for path in reversed(found)}
-    return list(dict.fromkeys([*reversed(kinds.values()), *FORMS]))
+        await page.open(path)
+        found += await page.value(LINKED)
+    kinds = {path.split("/")[2] if path.count("/") > 2 else path: path for path in reversed(found) if path != running}
+    return list(dict.fromkeys([*reversed(kinds.values()), running, *FORMS]))
 
 
 @pytest.mark.timeout(600)

@@ -81,15 +81,19 @@ class CallData:
             for row in [row for row in rows if is_shown(row.id, row.outcome)][:SHOWN_ENDED]
         ]
 
-    def running(self, call_id: str, sees: str | None) -> dict[str, Any] | None:
-        now = time.monotonic()
-        own = next((self._row(call, now) for call in self._calls(sees) if call.id == call_id), None)
-        if own is not None or self._peers is None:
-            return own
-        rows = self._peers.recent_calls().running
-        return next(
-            (_with_depth(row) for row in rows if row["id"] == call_id and sees in {None, row["principal"]}), None
-        )
+    def running(self, call_id: str, sees: str | None) -> list[dict[str, Any]]:
+        now, below = time.monotonic(), f"{call_id}/"
+        family = [call for call in self._calls(sees) if call.id == call_id or call.id.startswith(below)]
+        rows = [self._row(call, now) for call in _in_families(family)]
+        if not rows and self._peers is not None:
+            everywhere = self._peers.recent_calls().running
+            seen = [row for row in everywhere if sees in {None, row["principal"]}]
+            rows = [_with_depth(row) for row in seen if row["id"] == call_id or row["id"].startswith(below)]
+        return rows if rows and rows[0]["id"] == call_id else []
+
+    async def is_paused(self, call_id: str, viewer: Viewer) -> bool:
+        paused = await self._router.paused.paused_calls(None if viewer.operator else viewer.principal)
+        return any(call.call_id == call_id for call in paused)
 
     async def search(self, wanted: CallFilter, before: int | None, limit: int) -> CallPage:
         try:
@@ -127,8 +131,7 @@ class CallData:
             NotFoundError: it does not run, or belongs to another principal.
         """
         with self._actions.recorded(viewer, "cancel", call_id=call_id):
-            running = self.running(call_id, viewer.sees)
-            if running is None or not (
+            if not self.running(call_id, viewer.sees) or not (
                 await self._router.cancel_by_operator(call_id) or await self._cancel_elsewhere(call_id)
             ):
                 raise NotFoundError("This call is not running; it may have ended.")

@@ -42,22 +42,27 @@ class CallResults:
         if row.session_id == ACTIONS:
             return KeptResult(missing="An action of the dashboard has no result.")
         if row.result_bytes > MAX_SHOWN_BYTES:
-            return KeptResult(missing=f"It has {row.result_bytes:,} bytes, which are too many to be shown here.")
+            return KeptResult(
+                missing=f"This result has {row.result_bytes:,} bytes, which are too many to be shown here."
+            )
         try:
             result = self._in_memory(row)
             stored = await self._stored(row) if result is None else None
             if stored is not None:
                 result = await load_result(stored)
         except StoreError as error:
-            return KeptResult(missing=f"It cannot be read at present ({error.reason}); try again later.")
+            return KeptResult(missing=f"This result cannot be read at present ({error.reason}); try again later.")
         if result is not None and _is_of(row, result):
             return KeptResult(await self._with_file(row, result))
         hours = settings.result_ttl_s / 3600
         return KeptResult(
-            missing="It is not kept. The daemon keeps a result only while its client may ask for it again: until the "
-            f"client has confirmed it, for at most {hours:g} h (result_ttl_s), and as long as the principal's newer "
-            "results leave space for it."
+            missing="This result is not kept. The daemon keeps a result only while its client may ask for it again: "
+            f"until the client has confirmed it, for at most {hours:g} h (result_ttl_s), and as long as newer results "
+            "of its principal leave space for it."
         )
+
+    def audit_content(self) -> str:
+        return self._settings().audit_content
 
     def _in_memory(self, row: CallRow) -> ToolResult | None:
         session = next((session for session in self._router.sessions if session.id == row.session_id), None)

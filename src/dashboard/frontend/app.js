@@ -2,7 +2,8 @@
 import "./app.css";
 import "uplot/dist/uPlot.min.css";
 import htmx from "htmx.org/dist/htmx.esm.js";
-import { LivePage } from "./live.js";
+import { LivePage } from "./live_now.js";
+import { startLiveCall, startLiveRun } from "./live_call.js";
 import { startToolPage } from "./tool.js";
 
 const csrf = document.querySelector("meta[name=csrf]")?.content;
@@ -69,6 +70,8 @@ showAll();
 setInterval(countAges, 500);
 const live = document.querySelector("[data-live]");
 if (live !== null) new LivePage(live.dataset.live, say, showAll).start();
-const reload = document.querySelector("[data-reload]");
-if (reload !== null) setTimeout(() => location.reload(), Number(reload.dataset.reload) * 1000);
+const liveCall = document.querySelector("[data-live-call]");
+if (liveCall !== null) startLiveCall(liveCall, say, showAll);
+const liveRun = document.querySelector("[data-live-run]");
+if (liveRun !== null) startLiveRun(liveRun, say, showAll);
 startToolPage(csrf, say, showAll);

@@ -64,18 +64,7 @@ async def server_process(
     Raises:
         OSError: the server cannot be started.
     """
-    loop = asyncio.get_running_loop()
-    transport, protocol = await loop.subprocess_exec(
-        lambda: SubprocessStreamProtocol(limit=launch.max_line_bytes, loop=loop),
-        *launch.command,
-        stdin=PIPE,
-        stdout=PIPE,
-        stderr=PIPE,
-        env=dict(launch.env),
-        cwd=launch.cwd,
-        start_new_session=True,
-    )
-    process = Process(transport, protocol, loop)
+    process, transport = await _started(launch)
     inbox, received = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     sent, outbox = anyio.create_memory_object_stream[SessionMessage](_OUTBOX_MESSAGES)
     rate, stderr_tail = ReadRate(MESSAGES_PER_S), _StderrTail(on_log)
@@ -100,6 +89,25 @@ async def server_process(
             for stream in (inbox, received, sent, outbox):
                 stream.close()
         await asyncio.gather(reading, writing, listening, return_exceptions=True)
+
+
+async def _started(launch: ServerCommand) -> tuple[Process, asyncio.SubprocessTransport]:
+    loop = asyncio.get_running_loop()
+    try:
+        transport, protocol = await loop.subprocess_exec(
+            lambda: SubprocessStreamProtocol(limit=launch.max_line_bytes, loop=loop),
+            *launch.command,
+            stdin=PIPE,
+            stdout=PIPE,
+            stderr=PIPE,
+            env=dict(launch.env),
+            cwd=launch.cwd,
+            start_new_session=True,
+        )
+    except FileNotFoundError as error:  # uvloop does not say which file is missing
+        missing = launch.cwd if launch.cwd is not None and not launch.cwd.is_dir() else launch.command[0]
+        raise FileNotFoundError(error.errno, error.strerror, str(missing)) from None
+    return Process(transport, protocol, loop), transport
 
 
 class _StderrTail:

@@ -4,10 +4,12 @@ import asyncio
 import os
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+import uvloop
 from mcp_types import JSONRPCError
 from toold.sources import program_process
 from toold.sources.mcp import upstream_process
@@ -27,6 +29,24 @@ def test_the_environment_has_configured_and_essential_variables() -> None:
     """No other variables of the daemon."""
     own = {"PATH": "/bin", "HOME": "/root", "GLM_API_KEY": "secret", "PYTHONPATH": "/x"}
     assert environment({"MODE": "fast", "HOME": "/srv"}, own) == {"PATH": "/bin", "HOME": "/srv", "MODE": "fast"}
+
+
+@pytest.mark.parametrize("loop_factory", [asyncio.new_event_loop, uvloop.new_event_loop])
+def test_a_missing_program_or_directory_is_named(
+    loop_factory: Callable[[], asyncio.AbstractEventLoop], tmp_path: Path
+) -> None:
+    """The error of each event loop has the name; uvloop alone would not say it."""
+
+    async def start(launch: ServerCommand) -> None:
+        async with server_process(launch, lambda _: None, lambda: None):
+            pass
+
+    no_program = ServerCommand(["no-such-program"], environment({}), tmp_path, 4096)
+    no_directory = ServerCommand([sys.executable], environment({}), tmp_path / "none", 4096)
+    for launch, missing in ((no_program, "no-such-program"), (no_directory, str(tmp_path / "none"))):
+        with asyncio.Runner(loop_factory=loop_factory) as runner, pytest.raises(FileNotFoundError) as raised:
+            runner.run(start(launch))
+        assert raised.value.filename == missing
 
 
 async def test_a_too_long_message_is_an_error_for_its_request() -> None:

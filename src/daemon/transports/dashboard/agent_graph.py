@@ -31,9 +31,9 @@ Parts = tuple[list[GraphNode], list[GraphEdge]]
 
 def _node(agent: Agent, role: Role, column: int) -> GraphNode:
     granted = [*map(str, role.tools), *role.knowledge, *role.optional_knowledge, *role.agents]
-    can = [f"{len(granted)} {'grant' if len(granted) == 1 else 'grants'} of tools"] if granted else []
-    can += ["asks"] if role.ask else []
+    can = ["asks"] if role.ask else []
     can += ["needs approval"] if role.approve else []
+    can += [f"calls {', '.join(granted)}"] if granted else []
     return GraphNode(role.name, column, role.name, (role.model or agent.model or "default model", ", ".join(can)))
 
 
@@ -125,7 +125,7 @@ def role_rows(agent: Agent) -> Sequence[dict[str, Any]]:
         {
             "name": role.name,
             "description": role.description,
-            "model": role.model or agent.model or "default",
+            "model": role.model or agent.model or "default model",
             "tools": [*map(str, role.tools), *(f"knowledge: {name}" for name in role.knowledge)],
             "agents": list(role.agents),
             "approve": role.approve if isinstance(role.approve, str) else ", ".join(role.approve),

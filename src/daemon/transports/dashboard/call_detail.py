@@ -23,6 +23,9 @@ def ended_call(tree: Sequence[CallRow], call: CallRow, kept: KeptResult) -> dict
     error = None if kept.result is None else kept.result.error
     if error is not None:
         values["message"] = error.message  # whole: the audit's text is shorter, or a summary
+        values["retryable"] = error.retryable
+    else:
+        values["retryable"] = None  # the audit does not say it
     values["kind"] = "ok" if call.outcome == "ok" else "error"
     other = max(0.0, call.latency_ms - call.queue_ms - call.tool_ms - call.provider_ms)
     layers = [
@@ -42,27 +45,23 @@ def ended_call(tree: Sequence[CallRow], call: CallRow, kept: KeptResult) -> dict
     }
 
 
-def running_call(row: dict[str, Any]) -> dict[str, Any]:
-    """The values of the template ``call`` for a running call (``status_report.running_row``)."""
-    values = {**row, "kind": "running", "outcome": row["state"], "message": None, "arguments": None}
+def running_call(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The values of the template ``call_running`` for a running call and its running descendants
+    (``status_report.running_row``).
+    """
+    row, *below = rows
+    deadline = row["started_at"] + row["age_s"] + row["remaining_s"]
     facts = [
         ("Id", row["id"]),
         *_parent(row["id"]),
         ("Started", when(row["started_at"])),
-        ("Ends at its deadline in", duration(row["remaining_s"] * 1000)),
+        ("Deadline", when(round(deadline))),
         ("Session", line(row["session"])),
         ("Client", line(row["client"])),
         ("Principal", line(row["principal"])),
     ]
-    return {
-        "call": {**values, "latency_ms": 0.0},
-        **_explained("ok"),
-        "facts": facts,
-        "layers": [],
-        "tree": [],
-        "result": None,
-        "missing": "",
-    }
+    children = [{**child, "depth": child["depth"] - row["depth"]} for child in below]
+    return {"call": row, "facts": facts, "running_children": children}
 
 
 def timeline(tree: Sequence[CallRow], call: CallRow) -> list[dict[str, Any]]:
@@ -103,13 +102,13 @@ def _parent(call_id: str) -> list[tuple[str, Any]]:
 def _facts(call: CallRow) -> list[tuple[str, Any]]:
     facts: list[tuple[str, Any]] = [
         ("Id", call.id),
+        ("Request id", line(call.request_id.strip('"'), 80)),
         *_parent(call.id),
         ("Started", when(call.started_at)),
         ("Took", duration(call.latency_ms)),
         ("Session", line(call.session_label)),
         ("Client", f"{line(call.client)} over {call.transport}"),
         ("Principal", line(call.principal)),
-        ("Executed", call.executed),
         ("Arguments", size(call.arguments_bytes)),
         ("Answer", size(call.result_bytes)),
     ]

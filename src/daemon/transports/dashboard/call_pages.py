@@ -2,6 +2,7 @@
 
 import time
 from typing import Any, Final
+from urllib.parse import quote
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
@@ -30,21 +31,35 @@ class CallPages:
         return [
             Route("/ui/now", guard.page(self._now)),
             Route("/ui/live", guard.page(self._live)),
+            Route("/ui/live/{id:path}", guard.page(self._live)),
             Route("/ui/calls", guard.page(self._calls)),
             Route("/ui/calls/{id:path}/cancel", guard.action(self._cancel), methods=["POST"]),
             Route("/ui/calls/{id:path}", guard.page(self._call)),
         ]
 
-    def live_part(self, viewer: Viewer, ended: list[dict[str, Any]]) -> str:
-        """The HTML of the live part of the page Now."""
-        return self._answers.part("now_live", viewer, now={**self._data.now(viewer.sees), "ended": ended})
+    def live_now(self, viewer: Viewer, ended: list[dict[str, Any]]) -> dict[str, str]:
+        """The data of the events of the page Now (``LiveFeed``): its live part as HTML."""
+        return {"html": self._answers.part("now_live", viewer, now={**self._data.now(viewer.sees), "ended": ended})}
+
+    def live_call(self, viewer: Viewer, call_id: str) -> dict[str, str] | None:
+        """The data of the events of the page of a running call: its live part as HTML, and the ids of the call and its
+        running descendants. None if it does not run.
+        """
+        rows = self._data.running(call_id, viewer.sees)
+        if not rows:
+            return None
+        values = self._running_values(rows)
+        return {
+            "html": self._answers.part("call_running", viewer, **values),
+            "calls": " ".join(row["id"] for row in rows),
+        }
 
     async def _now(self, _: Request, viewer: Viewer) -> Response:
         now = {**self._data.now(viewer.sees), "ended": await self._data.recent(viewer.sees)}
         return self._answers.page("now", viewer, current="now", now=now)
 
-    async def _live(self, _: Request, viewer: Viewer) -> Response:
-        return EventResponse(self._feed.events(viewer))
+    async def _live(self, request: Request, viewer: Viewer) -> Response:
+        return EventResponse(self._feed.events(viewer, request.path_params.get("id")))
 
     async def _calls(self, request: Request, viewer: Viewer) -> Response:
         search = call_search_form.read_search(request.query_params)
@@ -80,20 +95,26 @@ class CallPages:
     async def _call(self, request: Request, viewer: Viewer) -> Response:
         call_id = request.path_params["id"]
         running = self._data.running(call_id, viewer.sees)
-        if running is not None:
-            is_run = self._data.is_agent(running["tool"])
-            return self._answers.page(
-                "call", viewer, current="calls", is_run=is_run, **call_detail.running_call(running)
-            )
+        if running:
+            return self._answers.page("call_live", viewer, current="calls", **self._running_values(running))
         tree = await self._data.call_tree(call_id, viewer.sees)
         row = next((row for row in tree if row.id == call_id), None)
         if row is None:
+            if await self._data.is_paused(call_id, viewer):
+                return RedirectResponse(f"/ui/runs/{quote(call_id)}", 303)
             return self._answers.missing()
         kept = await self._results.find(viewer, row)
-        is_run = self._data.is_agent(row.tool)
         return self._answers.page(
-            "call", viewer, current="calls", is_run=is_run, **call_detail.ended_call(tree, row, kept)
+            "call",
+            viewer,
+            current="calls",
+            is_run=self._data.is_agent(row.tool),
+            audit_content=self._results.audit_content(),
+            **call_detail.ended_call(tree, row, kept),
         )
+
+    def _running_values(self, rows: list[dict[str, Any]]) -> dict[str, Any]:
+        return {**call_detail.running_call(rows), "is_run": self._data.is_agent(rows[0]["tool"])}
 
     async def _cancel(self, request: Request, viewer: Viewer, _: Form) -> Response:
         await self._data.cancel(viewer, request.path_params["id"])

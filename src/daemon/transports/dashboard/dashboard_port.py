@@ -55,6 +55,9 @@ class ResultsPort(Protocol):
     async def find(self, viewer: Viewer, row: CallRow) -> KeptResult:
         """The result of a call that the viewer sees. Never raises a ``CallError``."""
 
+    def audit_content(self) -> str:
+        """The setting ``audit_content``: how much the audit records of arguments and of the texts of errors."""
+
 
 class SourcesPort(Protocol):
     """The sources of tools, for operators. Each method raises a ``CallError`` if it fails."""
@@ -89,8 +92,13 @@ class DashboardPort(Protocol):
         cannot be read.
         """
 
-    def running(self, call_id: str, sees: str | None) -> dict[str, Any] | None:
-        """The row of a running call."""
+    def running(self, call_id: str, sees: str | None) -> list[dict[str, Any]]:
+        """The row of a running call and those of its running descendants, each child below its parent; empty if it does
+        not run.
+        """
+
+    async def is_paused(self, call_id: str, viewer: Viewer) -> bool:
+        """Whether the call waits for decisions of a person."""
 
     async def search(self, wanted: CallFilter, before: int | None, limit: int) -> CallPage: ...
 

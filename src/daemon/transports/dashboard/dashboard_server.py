@@ -121,9 +121,13 @@ class DashboardServer:
         """Whether a viewer is still signed in, with the rights that it had."""
         return self._guard.is_valid(viewer)
 
-    def live_part(self, viewer: Viewer, ended: list[dict[str, Any]]) -> str:
-        """The HTML of the live part of the page Now."""
-        return self._calls.live_part(viewer, ended)
+    def live_now(self, viewer: Viewer, ended: list[dict[str, Any]]) -> dict[str, str]:
+        """``CallPages.live_now``."""
+        return self._calls.live_now(viewer, ended)
+
+    def live_call(self, viewer: Viewer, call_id: str) -> dict[str, str] | None:
+        """``CallPages.live_call``."""
+        return self._calls.live_call(viewer, call_id)
 
     async def _attention(self, viewer: Viewer) -> dict[str, int]:
         """What waits for the viewer: changed tools to approve, and what runs of agents ask."""

@@ -1,11 +1,14 @@
-"""Sends the live page its changes: one task for all pages, and nothing while no page is open.
+"""Sends live pages their changes: one task for all pages, and nothing while no page is open.
 
-Every 250 ms the task renders the state once for each viewer, and passes it on if it has changed. A page that reads
-slowly gets only the latest state.
+Every 250 ms the task renders what pages show, once for all pages that show the same to the same viewer, and passes on
+what has changed. A page that reads slowly gets only the latest state.
+
+The page Now gets the events ``html`` and ``seconds``. The page of a running call, and that of a run, get ``html`` and
+``calls``, and ``ended`` when the call no longer runs.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -20,17 +23,33 @@ TICKS_PER_SECOND: Final = 4
 MAX_PAGES: Final = 64
 """The most live pages of all viewers together."""
 MAX_PAGES_PER_VIEWER: Final = 16
+ENDED: Final = "ended"
 
 _log = structlog.get_logger(__name__)
 
+Subject = str | None
+"""What a page shows: the running call with this id, or None for the page Now."""
+_Shown = tuple[str | None, Subject]
+"""Pages with the same value of this show the same: ``Viewer.sees``, and the subject."""
+
 
 class _LivePage:
-    """The unsent events of one page. The events are encoded once for all pages of a viewer."""
+    """The unsent events of one page. The events are encoded once for all pages that show the same."""
 
-    def __init__(self, viewer: Viewer) -> None:
+    def __init__(self, viewer: Viewer, subject: Subject) -> None:
         self.viewer = viewer
+        self.subject = subject
         self.events: dict[str, bytes] = {}
         self.ready = asyncio.Event()
+
+    @property
+    def shown(self) -> _Shown:
+        return self.viewer.sees, self.subject
+
+    @property
+    def watches(self) -> bool:
+        """Whether it shows the calls that end."""
+        return self.subject is None
 
     def put(self, name: str, event: bytes) -> None:
         """Replace the unsent event of this name."""
@@ -44,12 +63,12 @@ class LiveFeed:
     def __init__(
         self,
         activity: LiveActivity,
-        render: Callable[[Viewer], str],
+        render: Callable[[Viewer, Subject], Mapping[str, str] | None],
         is_valid: Callable[[Viewer], bool],
         earlier: Callable[[Viewer], Awaitable[Iterable[dict[str, Any]]]],
     ) -> None:
-        """``render`` returns the HTML of the live part for a viewer, ``earlier`` the calls that ended before its first
-        page was opened, newest first.
+        """``render`` returns the data of each event by its name, of a subject for a viewer; None if the call no longer
+        runs. ``earlier`` returns the calls that ended before the viewer's first page Now was opened, newest first.
         """
         self._activity = activity
         self._render = render
@@ -58,30 +77,26 @@ class LiveFeed:
         self._pages: list[_LivePage] = []
         self._task: asyncio.Task[None] | None = None
         self._closed = False
-        self._failing: set[str | None] = set()
-        """The viewers for whom the last rendering failed."""
+        self._failing: set[_Shown] = set()
+        """What could not be rendered the last time."""
 
     def __repr__(self) -> str:
         return f"<LiveFeed pages={len(self._pages)}>"
 
-    async def events(self, viewer: Viewer) -> AsyncGenerator[bytes, None]:
-        """The server-sent events of one page, until its session ends or the feed closes.
+    async def events(self, viewer: Viewer, subject: Subject = None) -> AsyncGenerator[bytes, None]:
+        """The server-sent events of one page, until its call or its session ends, or the feed closes.
 
         Raises:
             TooManyPagesError: too many live pages are open.
         """
         if len(self._pages) >= MAX_PAGES or self._pages_of(viewer) >= MAX_PAGES_PER_VIEWER or self._closed:
             raise TooManyPagesError
-        page = _LivePage(viewer)
+        page = _LivePage(viewer, subject)
         self._pages.append(page)
-        self._activity.watch(viewer.sees)
+        if page.watches:
+            self._activity.watch(viewer.sees)
         try:
-            if not self._activity.ended_calls(viewer.sees):
-                self._activity.add_earlier(viewer.sees, await self._earlier(viewer))
-            page.put("html", self._html(viewer))
-            page.put("seconds", _seconds(self._activity.seconds(viewer.sees)))
-            if self._task is None:
-                self._task = asyncio.create_task(self._run(), name="dashboard feed")
+            await self._begin(page)
             while not self._closed:
                 await page.ready.wait()
                 page.ready.clear()
@@ -90,12 +105,10 @@ class LiveFeed:
                 pieces, page.events = page.events, {}
                 if pieces:
                     yield b"".join(pieces.values())
+                if ENDED in pieces:
+                    return
         finally:
-            self._pages.remove(page)
-            self._activity.leave(viewer.sees)
-            if not self._pages and self._task is not None:
-                self._task.cancel()
-                self._task = None
+            self._leave(page)
 
     def close(self) -> None:
         """End all pages' streams."""
@@ -103,49 +116,73 @@ class LiveFeed:
         for page in self._pages:
             page.ready.set()
 
+    async def _begin(self, page: _LivePage) -> None:
+        """Put the first events of a page."""
+        sees = page.viewer.sees
+        if page.watches and not self._activity.ended_calls(sees):
+            self._activity.add_earlier(sees, await self._earlier(page.viewer))
+        for name, event in self._events_of(page).items():
+            page.put(name, event)
+        if page.watches:
+            page.put("seconds", _seconds(self._activity.seconds(sees)))
+        if self._task is None:
+            self._task = asyncio.create_task(self._run(), name="dashboard feed")
+
+    def _leave(self, page: _LivePage) -> None:
+        self._pages.remove(page)
+        if page.watches:
+            self._activity.leave(page.viewer.sees)
+        if not self._pages and self._task is not None:
+            self._task.cancel()
+            self._task = None
+
     def _pages_of(self, viewer: Viewer) -> int:
         return sum(page.viewer.principal == viewer.principal for page in self._pages)
 
     async def _run(self) -> None:
         tick = 0
-        shown: dict[str | None, bytes | None] = {}
+        shown: dict[_Shown, Mapping[str, bytes]] = {}
         while True:
             await asyncio.sleep(INTERVAL_S)
             tick += 1
             if tick % TICKS_PER_SECOND == 0:
                 self._activity.end_second()
-            rendered: dict[str | None, bytes | None] = {}
+            rendered: dict[_Shown, Mapping[str, bytes]] = {}
             seconds: dict[str | None, bytes] = {}
             for page in self._pages:
-                sees = page.viewer.sees
-                if sees not in rendered:
-                    rendered[sees] = self._html_or_none(page.viewer)
-                html = rendered[sees]
-                if html is not None and html != shown.get(sees):
-                    page.put("html", html)
-                if tick % TICKS_PER_SECOND == 0:
+                if page.shown not in rendered:
+                    rendered[page.shown] = self._events_or_none(page)
+                before = shown.get(page.shown, {})
+                for name, event in rendered[page.shown].items():
+                    if event != before.get(name):
+                        page.put(name, event)
+                if tick % TICKS_PER_SECOND == 0 and page.watches:
+                    sees = page.viewer.sees
                     if sees not in seconds:
                         seconds[sees] = _seconds(self._activity.seconds(sees)[-1:])
                     page.put("seconds", seconds[sees])
             shown = rendered
 
-    def _html_or_none(self, viewer: Viewer) -> bytes | None:
-        """None if rendering fails: the pages keep what they show, and the next tick tries again."""
+    def _events_or_none(self, page: _LivePage) -> Mapping[str, bytes]:
+        """No events if rendering fails: the pages keep what they show, and the next tick tries again."""
         try:
-            html = self._html(viewer)
+            events = self._events_of(page)
         except Exception:  # noqa: BLE001 - one task serves all pages; it must not end
             # Four lines a second would fill the log.
-            if viewer.sees not in self._failing:
+            if page.shown not in self._failing:
                 _log.exception("the live part of the dashboard cannot be rendered")
-            self._failing.add(viewer.sees)
-            return None
-        self._failing.discard(viewer.sees)
-        return html
+            self._failing.add(page.shown)
+            return {}
+        self._failing.discard(page.shown)
+        return events
 
-    def _html(self, viewer: Viewer) -> bytes:
-        """The event with the live part. Its lines are joined: each would become a line of the event."""
-        html = " ".join(map(str.lstrip, self._render(viewer).split("\n")))
-        return server_sent_event("html", html.encode(errors="replace"))
+    def _events_of(self, page: _LivePage) -> Mapping[str, bytes]:
+        """The events with what a page shows. The lines of HTML are joined: each would become a line of the event."""
+        data = self._render(page.viewer, page.subject)
+        if data is None:
+            return {ENDED: server_sent_event(ENDED, b"")}
+        lines = {name: " ".join(map(str.lstrip, text.split("\n"))) for name, text in data.items()}
+        return {name: server_sent_event(name, line.encode(errors="replace")) for name, line in lines.items()}
 
 
 def _seconds(seconds: list[ActivitySecond]) -> bytes:

@@ -154,7 +154,9 @@ class PageGuard:
 
 def shows_page(request: Request) -> bool:
     """Whether the answer is a whole page, not something for a script of a page."""
-    return request.url.path not in {"/ui/session", "/ui/live"} and "hx-request" not in request.headers
+    path = request.url.path
+    streams = path == "/ui/live" or path.startswith("/ui/live/")
+    return not streams and path != "/ui/session" and "hx-request" not in request.headers
 
 
 def own_path(path: str) -> str:

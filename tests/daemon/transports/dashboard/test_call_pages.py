@@ -45,7 +45,7 @@ async def test_a_running_call_is_shown_and_cancelled(port: DashboardPort, browse
     earlier = (await browser.page("/ui/calls?tool=dashboard:cancel")).count("dashboard:cancel</a>")
     async with running_chat(port) as (call_id, task):
         assert f'id="call-{call_id}"' in await browser.page("/ui/now")
-        assert "Running for" in await browser.page(f"/ui/calls/{call_id}")
+        assert f'data-live-call="/ui/live/{call_id}"' in await browser.page(f"/ui/calls/{call_id}")
         assert (await browser.act(f"/ui/calls/{call_id}/cancel", hx_request="true")).status_code == 204
         with pytest.raises(CallError) as cancelled:
             await task
@@ -76,6 +76,7 @@ async def test_a_failed_call_says_why(port: DashboardPort, browser: Browser) -> 
         assert advice in page
         if row.message is None:
             assert "The audit has no text of this error" in page
+            assert "executed: no The call had no effect." in re.sub("</?strong>", "", page)
         else:
             assert row.message in unescape(listed)
             assert row.message in page
@@ -106,10 +107,11 @@ async def test_the_page_of_a_call_has_its_result(port: DashboardPort, browser: B
         assert "<pre" in (await guest.page(pages["chat"])).partition(">Result<")[2]  # a child call, from the journal
         hidden = (await browser.page(pages["echo"])).partition(">Result<")[2]
         assert "The call belongs to token:guest." in hidden
+        assert "The audit records the shape of arguments" in await browser.page(pages["echo"])
         assert "said &lt;img" not in hidden
         await socket.send(json.dumps({"op": "acknowledge", "request_ids": ["a"]}))
         await ask({"op": "call_tool", "request_id": "d", "name": "echo", "arguments": {"text": "later"}})
-        assert "It is not kept." in await guest.page(pages["echo"])
+        assert "This result is not kept." in await guest.page(pages["echo"])
 
 
 async def test_others_calls_are_hidden(port: DashboardPort, guest: Browser) -> None:
@@ -202,6 +204,29 @@ async def test_the_live_page_gets_changes_only(port: DashboardPort, browser: Bro
             counted = json.loads(second.removeprefix("data: "))[0][1]
         assert counted == 1
     await until(lambda: not activity.watched)
+
+
+async def test_the_stream_of_a_running_call_is_that_of_its_viewer(
+    port: DashboardPort, browser: Browser, guest: Browser
+) -> None:
+    """It has the call and its children, and ends with the call; another principal learns nothing of the call."""
+    items = [{"prompt": "[[sim:delay=600]]"}]
+    async with port.caller() as client:
+        arguments = {"tool_name": "chat", "items": items}
+        task: asyncio.Task[object] = asyncio.create_task(client.call("execute_batch", arguments))
+        await until(lambda: len({call.id for call in port.daemon.router.calls}) == 2)
+        parent, child = sorted(call.id for call in port.daemon.router.calls)
+        async with browser.http.stream("GET", f"/ui/live/{parent}") as stream:
+            lines = stream.aiter_lines()
+            html = [line async for line in _until(lines, "data: ")][-1]
+            assert f'href="/ui/calls/{quote(child)}"' in html
+            assert [line async for line in _until(lines, f"data: {parent} {child}")]
+            other = await guest.http.get(f"/ui/live/{parent}")
+            assert other.text == (await guest.http.get("/ui/live/none")).text == "event: ended\ndata: \n\n"
+            assert (await browser.act(f"/ui/calls/{parent}/cancel")).status_code == 303
+            assert [line async for line in lines][-3:] == ["event: ended", "data: ", ""]
+        with pytest.raises(CallError):
+            await task
 
 
 async def test_signing_out_completes_the_live_stream(port: DashboardPort) -> None:

@@ -1,4 +1,4 @@
-"""The live pages while rendering fails."""
+"""The events of live pages."""
 
 import asyncio
 from typing import Any
@@ -19,14 +19,17 @@ class Rendering:
 
     def __init__(self) -> None:
         self.text = "one"
+        self.calls: dict[str, dict[str, str]] = {}
         self.failing: set[Viewer] = set()
         self.failures = 0
 
-    def __call__(self, viewer: Viewer) -> str:
+    def __call__(self, viewer: Viewer, call_id: str | None) -> dict[str, str] | None:
         if viewer in self.failing:
             self.failures += 1
             raise RuntimeError("rendering failed")
-        return self.text
+        if call_id is None:
+            return {"html": self.text}
+        return self.calls.get(call_id)
 
 
 async def nothing(_: Viewer) -> list[dict[str, Any]]:
@@ -68,3 +71,33 @@ async def test_a_page_whose_first_rendering_fails_is_forgotten() -> None:
         await anext(feed.events(OPERATOR))
     assert repr(feed) == "<LiveFeed pages=0>"
     assert not activity.watched
+
+
+async def test_the_page_of_a_call_gets_what_has_changed_until_the_end() -> None:
+    """An event is sent again only with other data; ``ended`` is the last one, and completes the stream."""
+    rendering, activity = Rendering(), LiveActivity()
+    rendering.calls["c"] = {"html": "<p>\n  half</p>", "calls": "c c/1"}
+    feed = LiveFeed(activity, rendering, lambda _: True, nothing)
+    received: list[bytes] = []
+
+    async def read() -> None:
+        async for events in feed.events(GUEST, "c"):
+            received.append(events)  # noqa: PERF401 - while it is read
+
+    async with asyncio.TaskGroup() as reading:
+        reading.create_task(read())
+        await until(lambda: bool(received))
+        assert received[0] == b"event: html\ndata: <p> half</p>\n\nevent: calls\ndata: c c/1\n\n"
+        assert not activity.watched  # only the page Now counts calls
+        await until(lambda: len(received) > 1)  # the first turn of the task sends the same again
+        rendering.calls["c"] = {"html": "<p>\n  half</p>", "calls": "c"}
+        await until(lambda: len(received) > 2)
+        del rendering.calls["c"]
+    assert received[2:] == [b"event: calls\ndata: c\n\n", b"event: ended\ndata: \n\n"]
+    assert repr(feed) == "<LiveFeed pages=0>"
+
+
+async def test_the_page_of_a_call_that_does_not_run_ends_at_once() -> None:
+    """Also if it is not the viewer's: the answer is the same."""
+    feed = LiveFeed(LiveActivity(), Rendering(), lambda _: True, nothing)
+    assert [events async for events in feed.events(GUEST, "other")] == [b"event: ended\ndata: \n\n"]

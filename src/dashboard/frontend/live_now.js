@@ -1,10 +1,8 @@
-// The live page: server-sent events replace its parts and extend its charts. A hidden page has no connection, because a
-// browser allows only six to one server.
-import { Idiomorph } from "idiomorph/dist/idiomorph.esm.js";
+// The page Now: server-sent events replace its live part and extend its charts.
 import uPlot from "uplot/dist/uPlot.esm.js";
+import { LiveStream, replaceContent } from "./live_stream.js";
 
 const KEPT_SECONDS = 300;
-const RETRY_MS = 2000;
 
 const clock = new Intl.DateTimeFormat(undefined, { hour: "numeric", minute: "2-digit" });
 const number = new Intl.NumberFormat(undefined, { maximumFractionDigits: 1 });
@@ -39,11 +37,12 @@ function chart(element, series) {
 
 export class LivePage {
   constructor(url, say, shown) {
-    this.url = url;
-    this.say = say;
     this.shown = shown;
     this.seconds = [];
-    this.events = null;
+    this.stream = new LiveStream(url, say, {
+      html: (html) => this.replace(html),
+      seconds: (seconds) => this.extend(JSON.parse(seconds)),
+    });
   }
 
   start() {
@@ -52,10 +51,7 @@ export class LivePage {
     for (const query of ["(prefers-color-scheme: dark)", "(min-width: 1800px)", "(min-width: 2400px)", "(min-width: 3200px)"]) {
       matchMedia(query).addEventListener("change", () => this.draw());
     }
-    document.addEventListener("visibilitychange", () => (document.hidden ? this.close() : this.open()));
-    window.addEventListener("pagehide", () => this.close());
-    window.addEventListener("pageshow", () => this.open());
-    if (!document.hidden) this.open();
+    this.stream.start();
   }
 
   draw() {
@@ -66,26 +62,9 @@ export class LivePage {
     this.setData();
   }
 
-  open() {
-    if (this.events !== null) return;
-    this.events = new EventSource(this.url);
-    this.events.addEventListener("open", () => this.say(""));
-    this.events.addEventListener("html", (event) => this.replace(event.data));
-    this.events.addEventListener("seconds", (event) => this.extend(JSON.parse(event.data)));
-    this.events.addEventListener("error", () => this.lost());
-  }
-
-  close() {
-    this.events?.close();
-    this.events = null;
-  }
-
   replace(html) {
     const target = document.getElementById("live");
-    // The charts draw into their own elements, which the daemon sends empty.
-    const callbacks = { beforeNodeMorphed: (old) => !old.dataset || !("kept" in old.dataset) };
-    Idiomorph.morph(target, html, { morphStyle: "innerHTML", ignoreActiveValue: true, callbacks });
-    window.htmxProcess?.(target);
+    replaceContent(target, html);
     this.shown(target);
   }
 
@@ -105,17 +84,5 @@ export class LivePage {
     const column = (index) => this.seconds.map((second) => second[index]);
     this.rate.setData([column(0), column(1), column(2)]);
     this.latency.setData([column(0), column(3), column(4)]);
-  }
-
-  async lost() {
-    this.close();
-    this.say("The connection to the daemon is lost; connecting again …");
-    try {
-      const answer = await fetch("/ui/session", { cache: "no-store" });
-      if (answer.status === 401) return location.reload();
-    } catch {
-      // The daemon does not answer; it may be restarting.
-    }
-    setTimeout(() => document.hidden || this.open(), RETRY_MS);
   }
 }
