@@ -23,7 +23,7 @@ Headers = Iterable[tuple[bytes, bytes]]
 JSON_TYPE: Final = "application/json"
 _STREAM: Final = (
     (b"content-type", b"text/event-stream"),
-    (b"cache-control", b"no-cache, no-transform"),
+    (b"cache-control", b"no-store, no-transform"),
     (b"x-accel-buffering", b"no"),  # nginx forwards events without buffering
 )
 
