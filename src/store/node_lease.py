@@ -3,6 +3,7 @@
 Each commit of a node sets the lease in the database to ``now() + lease_s`` by the database's clock, unless another node
 has declared this one dead. The node calculates its lease with its own clock, from the moment before it sent the commit.
 So for the node, the lease ends earlier than in the database, however long the commit took.
+It uses only a part of the lease, because other nodes may declare it dead during the rest if it does not answer them.
 
 Pure: callers pass the time, which is ``boot_time()``.
 """
@@ -13,6 +14,10 @@ from typing import Final
 CLOCK_DRIFT: Final = 0.01
 """The share of a lease that a node does not use, because its clock and the database's may run at different rates. NTP
 slews a clock by at most 0.0005.
+"""
+VALID_SHARE: Final = 0.75
+"""The share of a lease during which its node may answer for its sessions. In the rest of the lease, a node that does
+not answer the other nodes may be declared dead.
 """
 HEARTBEATS: Final = 4
 """How often an idle node renews its lease before the lease would end."""
@@ -48,7 +53,7 @@ class NodeLease:
 
     @property
     def good_until(self) -> float:
-        """When the lease ends unless it is renewed; minus infinity before the first commit."""
+        """When the valid part of the lease ends unless it is renewed; minus infinity before the first commit."""
         return self._good_until
 
     def good(self, now: float) -> bool:
@@ -56,8 +61,8 @@ class NodeLease:
         return now < self._good_until and self._fenced is None
 
     def renewed(self, sent_at: float) -> None:
-        """Records that a commit, sent at this time, succeeded. Commits may be acknowledged in any order."""
-        self._good_until = max(self._good_until, sent_at + self.lease_s * (1 - CLOCK_DRIFT))
+        """Records that a commit succeeded that was sent at this time. Commits may be acknowledged in any order."""
+        self._good_until = max(self._good_until, sent_at + self.lease_s * VALID_SHARE * (1 - CLOCK_DRIFT))
 
     def fence(self, reason: str) -> None:
         """Records that this node was declared dead, or that the database has lost its commits."""

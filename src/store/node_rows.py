@@ -4,11 +4,14 @@ from typing import Final, Literal
 
 import msgspec
 
+from .node_lease import VALID_SHARE
+
 NodeState = Literal["live", "draining", "dead"]
 
-Suspicion = Literal["none", "unreachable", "replaced"]
+Suspicion = Literal["none", "unreachable", "replaced", "silent"]
 """The reason to assume that a node is dead although its lease has not ended. ``unreachable``: a connection to its
-address was refused, so nothing listens there. ``replaced``: a process starts under its name.
+address was refused, so nothing listens there. ``replaced``: a process starts under its name. ``silent``: it did not
+answer a direct check in time.
 """
 
 
@@ -25,18 +28,32 @@ class NodeRow(msgspec.Struct, frozen=True, kw_only=True):
     state: NodeState
     left_s: float
     """The remaining seconds of its lease by the database's clock; negative once it has ended."""
+    lease_s: float
+    """How long a lease of this node is."""
+
+    @property
+    def valid_s(self) -> float:
+        """The remaining seconds in which the node may answer for its sessions; negative after that. From then on, it
+        may be declared dead if it is silent.
+        """
+        return self.left_s - self.lease_s * (1 - VALID_SHARE)
 
 
-def may_declare_dead(state: NodeState, left_s: float, suspicion: Suspicion) -> bool:
+def may_declare_dead(node: NodeRow, suspicion: Suspicion) -> bool:
     """Returns whether a node may be declared dead. The SQL of the database decides in the same way.
 
     A node whose lease has ended may be declared dead. Before that, a suspicion is enough, because each later commit of
-    the node is refused: a wrong suspicion ends a process, but breaks no promise. A draining node is an exception,
-    because its port closes before the node ends.
+    the node is refused: a wrong suspicion ends a process, but breaks no promise. A node that is only slow is silent,
+    too, so silence counts only if the node has also missed its heartbeats. A draining node is an exception, because its
+    port closes before the node ends.
     """
-    if state == "dead":
+    if node.state == "dead":
         return False
-    return left_s < 0 or (state == "live" and suspicion != "none")
+    if node.left_s < 0:
+        return True
+    if node.state != "live":
+        return False
+    return node.valid_s < 0 if suspicion == "silent" else suspicion != "none"
 
 
 class SessionHeldError(Exception):

@@ -19,8 +19,8 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
-from toold.store.node_lease import NodeLease
-from toold.store.node_rows import NodeState, Suspicion, may_declare_dead
+from toold.store.node_lease import CLOCK_DRIFT, HEARTBEATS, NodeLease
+from toold.store.node_rows import NodeRow, NodeState, Suspicion, may_declare_dead
 
 LEASE_S = 10.0
 SESSION = "s"
@@ -94,7 +94,7 @@ class FencingMachine(RuleBasedStateMachine):
         node.lease.renewed(group.sent_at)
 
     def may_be_declared_dead(self, victim: int, suspicion: Suspicion) -> bool:
-        return may_declare_dead(self.states[victim], self.until[victim] - self.now, suspicion)
+        return may_declare_dead(row(self.states[victim], self.until[victim] - self.now), suspicion)
 
     def accepts(self, node: Node) -> bool:
         """Whether the database applies a node's transaction."""
@@ -142,7 +142,7 @@ class FencingMachine(RuleBasedStateMachine):
         self.suspect(replaces, "replaced")
         self.add_node(rate)
 
-    @rule(seconds=st.sampled_from([0.05, 2.4, 5.0, 9.92, 10.05]))
+    @rule(seconds=st.sampled_from([0.05, 2.4, 5.0, 7.42, 7.55, 9.92, 10.05]))
     def pass_time(self, seconds: float) -> None:
         """Meanwhile the nodes that wait for no acknowledgement send heartbeats."""
         while seconds > 0:
@@ -165,13 +165,13 @@ class FencingMachine(RuleBasedStateMachine):
         if node.sent is None or node.sent.answer is not None:  # else the database may still get the group: later
             node.alive = False
 
-    @rule(number=NODES, suspicion=st.sampled_from(["none", "none", "unreachable"]))
+    @rule(number=NODES, suspicion=st.sampled_from(["none", "none", "silent", "silent", "unreachable"]))
     def suspect(self, number: int, suspicion: Suspicion) -> None:
-        """A node declares another one dead, rightly or not, if the database permits it."""
+        """A node declares another one dead, rightly or not, if the database permits it. Any node may seem silent."""
         victim = self.nodes[number % len(self.nodes)]
         if not self.may_be_declared_dead(victim.number, suspicion):
             return
-        if self.until[victim.number] >= self.now:
+        if self.until[victim.number] >= self.now and suspicion != "silent":
             self.wrongly_suspected.add(victim.number)
         self.states[victim.number] = "dead"
         for session, holder in list(self.holders.items()):
@@ -298,7 +298,9 @@ class FencingMachine(RuleBasedStateMachine):
 
     @invariant()
     def a_session_has_one_node_that_may_send(self) -> None:
-        """Except for a node that was suspected wrongly: its clients have left, and its next commit ends it."""
+        """Except for a node that seemed unreachable or replaced and was not: its clients have left, and its next commit
+        ends it. A node that is silent has no valid lease when it is declared dead.
+        """
         senders = [
             node.number
             for node in self.nodes
@@ -318,6 +320,17 @@ class FencingMachine(RuleBasedStateMachine):
     @invariant()
     def a_fenced_node_may_not_send(self) -> None:
         assert not any(self.may_send(node) for node in self.nodes if node.lease.fenced is not None)
+
+
+def row(state: NodeState, left_s: float) -> NodeRow:
+    return NodeRow(epoch="e", name="n", address="", details="", state=state, left_s=left_s, lease_s=LEASE_S)
+
+
+class WholeLease(FencingMachine):
+    """A node that uses its whole lease."""
+
+    def renew(self, node: Node, group: Group) -> None:
+        node.lease._good_until = group.sent_at + LEASE_S * (1 - CLOCK_DRIFT)
 
 
 class LateRenewal(FencingMachine):
@@ -344,6 +357,18 @@ class HastyAnswers(FencingMachine):
 def test_leases_and_fencing_keep_the_promises() -> None:
     """In any order of events a session has one node that may send, and a call one execution and one outcome."""
     run_state_machine_as_test(FencingMachine, settings=settings(max_examples=100, stateful_step_count=50))
+
+
+def silence_before_the_end_of_the_lease(machine: FencingMachine) -> None:
+    """A node is paused and does not answer; another one declares it dead and takes the session over. Then it continues,
+    before its lease would have ended.
+    """
+    machine.resume(0)
+    machine.pause_or_continue(0)
+    machine.pass_time(7.55)
+    machine.suspect(0, "silent")
+    machine.resume(1)
+    machine.pause_or_continue(0)
 
 
 def slow_acknowledgement(machine: FencingMachine) -> None:
@@ -389,6 +414,7 @@ def commit(machine: FencingMachine, number: int) -> None:
 
 
 SCENARIOS: dict[type[FencingMachine], Callable[[FencingMachine], None]] = {
+    WholeLease: silence_before_the_end_of_the_lease,
     LateRenewal: slow_acknowledgement,
     NoFence: burial_during_a_call,
     HastyAnswers: death_before_the_end_is_written,
@@ -410,3 +436,26 @@ def run_scenario(machine: FencingMachine, scenario: Callable[[FencingMachine], N
     machine.a_call_is_executed_once()
     machine.a_call_has_one_outcome()
     machine.a_fenced_node_may_not_send()
+
+
+@pytest.mark.parametrize(
+    ("state", "missed_heartbeats", "suspicion", "may"),
+    [
+        ("live", 0, "unreachable", True),
+        ("live", 0, "replaced", True),
+        ("live", 2.9, "silent", False),
+        ("live", 3.1, "silent", True),
+        ("live", 3.9, "none", False),
+        ("live", 4.1, "none", True),
+        ("draining", 3.9, "unreachable", False),
+        ("draining", 3.9, "silent", False),
+        ("draining", 4.1, "none", True),
+        ("dead", 4.1, "silent", False),
+    ],
+)
+def test_when_a_node_may_be_declared_dead(
+    state: NodeState, missed_heartbeats: float, suspicion: Suspicion, may: bool
+) -> None:
+    """Silence counts after three heartbeats, so a node that is slow but renews its lease is never declared dead."""
+    left_s = LEASE_S - missed_heartbeats * LEASE_S / HEARTBEATS
+    assert may_declare_dead(row(state, left_s), suspicion) is may

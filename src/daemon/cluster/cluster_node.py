@@ -75,6 +75,7 @@ class ClusterNode:
         options = RelayOptions(settings.ping_interval_s, settings.ping_timeout_s, _tls(settings.tls_cert))
         self.relay = SessionRelay(self.membership, self.key, options)
         self.peers = PeerClient(self.membership, self.key)
+        self.membership.check_node = self.peers.check
         self._digests: Mapping[str, str] = {}
 
     def __repr__(self) -> str:

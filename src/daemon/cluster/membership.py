@@ -3,7 +3,7 @@ and calls.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
 import structlog
@@ -25,6 +25,8 @@ class Membership:
         """All nodes as last read, including this one."""
         self.on_declared_dead: Callable[[str], None] = lambda _: None
         """Called with the epoch of a node that this one has declared dead, or has found dead."""
+        self.check_node: Callable[[str], Awaitable[None]] | None = None
+        """Declares the node of an epoch dead if it does not answer. Never raises."""
         self.node_died = asyncio.Event()
         """Set when a node has died: its detached calls can be adopted."""
         self._known_dead: set[str] = set()
@@ -73,10 +75,13 @@ class Membership:
         await self._store.leave()
 
     async def run(self) -> None:
-        """Until cancelled: reads the nodes, and declares those dead whose lease has ended."""
+        """Until cancelled: reads the nodes, declares those dead whose lease has ended, and checks those that have
+        missed their heartbeats.
+        """
         while True:
             try:
                 await self.refresh()
+                await self._check_silent()
             except StoreError:
                 pass  # The store reports this error. Without the database, no node can be declared dead.
             except Exception:  # noqa: BLE001 - without this loop no dead node would be found
@@ -94,8 +99,13 @@ class Membership:
         for node in self.nodes:
             if node.state == "dead":
                 self._died(node.epoch)
-            elif node.epoch != self.epoch and may_declare_dead(node.state, node.left_s, "none"):
+            elif node.epoch != self.epoch and may_declare_dead(node, "none"):
                 await self.declare_dead(node, "none")
+
+    async def _check_silent(self) -> None:
+        silent = [node.epoch for node in self.peers if may_declare_dead(node, "silent")]
+        if self.check_node is not None:
+            await asyncio.gather(*map(self.check_node, silent))
 
     async def declare_dead(self, node: NodeRow, suspicion: Suspicion) -> bool:
         """Declares a node dead if the database permits it. Returns whether it is dead.

@@ -11,7 +11,7 @@ import msgspec
 import structlog
 
 from ...protocol.tool_call import Principal
-from ...store import NodeRow, StoreError
+from ...store import NodeRow, StoreError, Suspicion
 from ...tools import CallInfo
 from ..observability.peer_calls import PeerActivity
 from .membership import Membership
@@ -65,8 +65,8 @@ class PeerClient:
         return any(msgspec.json.decode(answer)["cancelled"] for _, answer in answers)
 
     async def check(self, epoch: str) -> None:
-        """Declares a node dead if nothing listens at its address, so that its sessions and calls are free before its
-        lease ends.
+        """Declares a node dead if nothing listens at its address, or if it does not answer and has missed its
+        heartbeats, so that its sessions and calls are free before its lease ends.
         """
         now = time.monotonic()
         node = self._membership.peer(epoch)
@@ -137,31 +137,31 @@ class PeerClient:
         answers = await asyncio.gather(*(self._ask(node, path, query) for node in nodes))
         return [(node, answer) for node, answer in zip(nodes, answers, strict=True) if answer is not None]
 
-    async def _declare_dead(self, node: NodeRow) -> None:
-        """Declares a node dead if nothing listens at its address, so that another node adopts its detached calls
-        without delay.
+    async def _declare_dead(self, node: NodeRow, suspicion: Suspicion) -> None:
+        """Declares a node dead if the database permits it, so that another node adopts its detached calls without
+        delay.
         """
         with contextlib.suppress(StoreError):
-            await self._membership.declare_dead(node, "unreachable")
+            await self._membership.declare_dead(node, suspicion)
 
     async def _ask(self, node: NodeRow, path: str, query: Mapping[str, Any]) -> bytes | None:
         try:
             return await ask_peer(self._http, self._key, node, path, query)
         except PeerSilentError as error:
             _log.warning("a node does not answer", node=node.name, reason=str(error))
-            if error.is_refused:
-                await self._declare_dead(node)
+            if error.suspicion != "none":
+                await self._declare_dead(node, error.suspicion)
             return None
 
 
 class PeerSilentError(Exception):
-    """A node has not answered a request; the message says why. ``is_refused`` says whether nothing listens at its
-    address.
+    """A node has not answered a request, or has refused it; the message says why. ``suspicion`` says what this shows
+    about the node.
     """
 
-    def __init__(self, message: str, *, is_refused: bool = False) -> None:
+    def __init__(self, message: str, suspicion: Suspicion = "none") -> None:
         super().__init__(message)
-        self.is_refused = is_refused
+        self.suspicion: Final = suspicion
 
 
 async def ask_peer(http: httpx.AsyncClient, key: PeerKey, node: NodeRow, path: str, query: Mapping[str, Any]) -> bytes:
@@ -180,9 +180,16 @@ async def ask_peer(http: httpx.AsyncClient, key: PeerKey, node: NodeRow, path: s
             f"{address.http.rstrip('/')}{PEER_PATH}{path}", content=body, headers={PEER_HEADER: signature}
         )
     except httpx.HTTPError as error:
-        raise PeerSilentError(type(error).__name__, is_refused=is_refused(error)) from None
+        raise PeerSilentError(type(error).__name__, _suspicion(error)) from None
     if answer.status_code == 403:
         raise PeerSilentError("it refuses the request: cluster_secret differs")
     if answer.status_code != 200:
         raise PeerSilentError(f"it refuses the request with HTTP {answer.status_code}")
     return answer.content
+
+
+def _suspicion(error: httpx.HTTPError) -> Suspicion:
+    if is_refused(error):
+        return "unreachable"
+    silent = httpx.ConnectError | httpx.ConnectTimeout | httpx.WriteTimeout | httpx.ReadTimeout
+    return "silent" if isinstance(error, silent) else "none"

@@ -31,10 +31,12 @@ from .peer_key import RELAYED_HEADER, PeerKey
 
 ANSWER_S: Final = 3.0
 """How long a hello waits for the holder of its session. Then the connection closes with 1012: the client reconnects."""
-LEASE_END_S: Final = 7.0
-"""How long a hello waits until the lease of a holder that does not answer has ended, to take over its sessions. The
+DEATH_S: Final = 7.0
+"""How long a hello waits until a holder that does not answer may be declared dead, to take over its sessions. The
 client waits 10 s for the answer; each reconnect would lengthen its delays.
 """
+SILENT_S: Final = 2.0
+"""How long a holder accepts no connection until it counts as silent."""
 _AGAIN_S: Final = 0.1
 """The time between two attempts to claim a session whose holder is stopping."""
 _CLOSE_S: Final = 1.0
@@ -42,9 +44,10 @@ _CLOSE_S: Final = 1.0
 
 T = TypeVar("T")
 
-Unreached = Literal["refused", "stopping", "silent"]
+Unreached = Literal["refused", "stopping", "silent", "slow"]
 """Why a holder was not reached. ``refused``: nothing listens at its address. ``stopping``: it accepts no connections,
-or closed this one. ``silent``: it did not answer in time, or it has announced no address."""
+or closed this one. ``silent``: it did not accept the connection in time. ``slow``: it accepted the connection but did
+not answer the hello in time, because its database is slow; or it has announced no address."""
 
 _log = structlog.get_logger("toold.websocket")
 
@@ -127,7 +130,6 @@ class SessionRelay:
             ServiceUnavailableError: its holder does not answer at present; or this connection is relayed already.
         """
         is_relayed, began = self.is_relayed(request), time.monotonic()
-        give_up = began + ANSWER_S
         if not self.may_answer():
             message = "This node has lost contact with the database; reconnect in a moment."
             raise ServiceUnavailableError(message, executed="no")
@@ -135,22 +137,20 @@ class SessionRelay:
             try:
                 return await open_session()
             except SessionHeldError as held:
-                holder, lease_end = held.holder, time.monotonic() + held.holder.left_s
+                holder, read_at = held.holder, time.monotonic()
             if is_relayed:
                 raise _held_elsewhere()
             if holder.left_s < 0 and await self._is_dead(holder, "none"):
                 continue
-            reached = await self._reach(holder, hello, request, max(_AGAIN_S, give_up - time.monotonic()))
+            reached = await self._reach(holder, hello, request, read_at - began)
             if isinstance(reached, RelayedSession):
                 return reached
             if reached == "refused" and await self._is_dead(holder, "unreachable"):
                 continue
-            if reached == "silent" and lease_end < began + LEASE_END_S:
-                await asyncio.sleep(max(0.0, lease_end - time.monotonic()) + _AGAIN_S)
-            elif reached == "silent" or time.monotonic() > give_up:
-                raise _held_elsewhere()
-            else:
-                await asyncio.sleep(_AGAIN_S)
+            may_die_at = read_at + (holder.valid_s if reached == "silent" else holder.left_s)
+            if reached == "silent" and may_die_at < time.monotonic() and await self._is_dead(holder, "silent"):
+                continue
+            await _pause(reached, may_die_at, began)
 
     async def _is_dead(self, holder: NodeRow, suspicion: Suspicion) -> bool:
         try:
@@ -161,17 +161,17 @@ class SessionRelay:
             ) from None
 
     async def _reach(
-        self, holder: NodeRow, hello: str | bytes, request: Request | None, timeout_s: float
+        self, holder: NodeRow, hello: str | bytes, request: Request | None, elapsed_s: float
     ) -> RelayedSession | Unreached:
-        """Connects to the holder and sends the hello."""
+        """Connects to the holder and sends the hello, which this node has received ``elapsed_s`` ago."""
         address = address_of(holder)
         if address is None:
-            return "silent"
+            return "slow"
         users = [] if request is None else request.headers.get_all(USER_HEADER)
         signature = self._key.sign(holder.epoch, RELAYED_HEADER, ", ".join(users))
         connection: ClientConnection | None = None
         try:
-            async with asyncio.timeout(timeout_s):
+            async with asyncio.timeout(connect_timeout_s(holder, elapsed_s)):
                 connection = await connect(
                     address.websocket,
                     additional_headers=[(RELAYED_HEADER, signature), *((USER_HEADER, user) for user in users)],
@@ -184,12 +184,13 @@ class SessionRelay:
                     ping_timeout=self._options.ping_timeout_s,
                     close_timeout=_CLOSE_S,
                 )
+            async with asyncio.timeout(max(_AGAIN_S, ANSWER_S - elapsed_s)):
                 await connection.send(hello)
                 first = await connection.recv(decode=False)
-                self.relayed += 1
-                return RelayedSession(holder, connection, first, self._relays[holder.epoch])
+            self.relayed += 1
+            return RelayedSession(holder, connection, first, self._relays[holder.epoch])
         except TimeoutError:
-            reason: Unreached = "silent"
+            reason: Unreached = "silent" if connection is None else "slow"
         except InvalidStatus:
             reason = "stopping"
         except (ConnectionClosed, InvalidHandshake, EOFError):
@@ -206,6 +207,27 @@ class SessionRelay:
         """
         for connection in self._relays.pop(epoch, ()):
             connection.transport.abort()
+
+
+async def _pause(reached: Unreached, may_die_at: float, began: float) -> None:
+    """Waits until a hello that was received at ``began`` tries again.
+
+    Raises:
+        ServiceUnavailableError: the hello cannot wait that long.
+    """
+    now = time.monotonic()
+    has_no_answer = reached in {"silent", "slow"}
+    if may_die_at > began + DEATH_S if has_no_answer else now > began + ANSWER_S:
+        raise _held_elsewhere()
+    await asyncio.sleep((max(0.0, may_die_at - now) if has_no_answer else 0.0) + _AGAIN_S)
+
+
+def connect_timeout_s(holder: NodeRow, elapsed_s: float) -> float:
+    """Returns how long to wait until the holder accepts a connection. If the holder may be declared dead in time for
+    the hello, this is until then, but long enough to call it silent. ``elapsed_s``: how long the hello has waited.
+    """
+    until_dead_s = max(SILENT_S, holder.valid_s + _AGAIN_S)
+    return until_dead_s if elapsed_s + until_dead_s <= DEATH_S else max(SILENT_S, ANSWER_S - elapsed_s)
 
 
 async def _pass_up(client: PeerConnection, holder: ClientConnection) -> None:

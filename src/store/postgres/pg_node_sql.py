@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import psycopg
 
+from ..node_lease import VALID_SHARE
 from ..node_rows import NodeRow, Suspicion
 
 Connection = psycopg.Connection[tuple[Any, ...]]
@@ -14,13 +15,17 @@ Connection = psycopg.Connection[tuple[Any, ...]]
 _LISTED: Final = "1 hour"
 """How long a dead node is listed."""
 _NODE: Final = (
-    "epoch, name, address, details, state, extract(epoch FROM until - clock_timestamp())::double precision AS left_s"
+    "epoch, name, address, details, state, extract(epoch FROM until - clock_timestamp())::double precision AS left_s, "
+    "lease_s"
 )
 # The rule of ``may_declare_dead``.
 _BURY: Final = """
 UPDATE node SET state = 'dead', ended_at = clock_timestamp()
 WHERE epoch = %(epoch)s AND state <> 'dead'
-  AND (until < clock_timestamp() OR (state = 'live' AND %(suspected)s))
+  AND (until < clock_timestamp() OR (state = 'live' AND CASE %(suspicion)s
+    WHEN 'none' THEN false
+    WHEN 'silent' THEN until - lease_s * %(rest)s * interval '1 second' < clock_timestamp()
+    ELSE true END))
 """
 
 
@@ -83,8 +88,8 @@ def alive_with_name(connection: Connection, name: str) -> list[NodeRow]:
 
 def mark_dead(connection: Connection, epoch: str, suspicion: Suspicion) -> bool:
     """Declares a node dead if ``may_declare_dead`` permits it; returns whether this statement did so."""
-    suspected = suspicion != "none"
-    return connection.execute(_BURY, {"epoch": epoch, "suspected": suspected}).rowcount == 1
+    values = {"epoch": epoch, "suspicion": suspicion, "rest": 1 - VALID_SHARE}
+    return connection.execute(_BURY, values).rowcount == 1
 
 
 def is_dead(connection: Connection, epoch: str) -> bool:
@@ -128,5 +133,7 @@ def lock_live(connection: Connection, epoch: str) -> bool:
 
 
 def _node(row: tuple[Any, ...]) -> NodeRow:
-    epoch, name, address, details, state, left_s = row
-    return NodeRow(epoch=epoch, name=name, address=address, details=details, state=state, left_s=left_s)
+    epoch, name, address, details, state, left_s, lease_s = row
+    return NodeRow(
+        epoch=epoch, name=name, address=address, details=details, state=state, left_s=left_s, lease_s=lease_s
+    )

@@ -58,6 +58,7 @@ class MemoryNode:
             details=self.details,
             state=self.state,
             left_s=self.left_s,
+            lease_s=self.lease.lease_s,
         )
 
     async def announce(self, address: str, details: str) -> None:
@@ -68,7 +69,7 @@ class MemoryNode:
 
     async def declare_dead(self, epoch: str, suspicion: Suspicion) -> bool:
         member = self.cluster.members[epoch]
-        if may_declare_dead(member.state, member.left_s, suspicion):
+        if may_declare_dead(member.row, suspicion):
             member.state = "dead"
         return member.state == "dead"
 

@@ -1,16 +1,20 @@
 """What a node learns from the other nodes, and does there: calls, cancels, settings, HTTP requests about sessions."""
 
 import asyncio
+import socket
 from typing import Any
 
 import httpx
 import msgspec
 import pytest
 from toold.daemon.app import Daemon
+from toold.daemon.cluster import peer_client
+from toold.daemon.cluster.membership import Membership
 from toold.daemon.cluster.peer_key import PEER_HEADER, PeerKey
 from toold.protocol.tool_call import LOCAL, stored_principal
 
 from .conftest import Greet, StartNode, node_of, running_call
+from .memory_cluster import MemoryCluster, MemoryNode
 
 
 async def test_the_operator_sees_and_cancels_calls_of_all_nodes(
@@ -137,6 +141,46 @@ async def test_status_lists_the_nodes(nodes: tuple[Daemon, Daemon], greet: Greet
     await second.cluster.membership.refresh()
     rows = {row["name"]: row for row in (await client.call("2", "status"))["structured"]["nodes"]}
     assert "calls" not in rows["a"]
+
+
+@pytest.mark.parametrize(("left_s", "state"), [(74.0, "dead"), (76.0, "live")])
+async def test_a_node_that_does_not_answer_a_check(
+    start_node: StartNode, monkeypatch: pytest.MonkeyPatch, left_s: float, state: str
+) -> None:
+    """It is declared dead if it has also missed its heartbeats: it is not enough that it is slow."""
+    monkeypatch.setattr(peer_client, "ANSWER_S", 0.1)
+    first, second = await start_node("a"), await start_node("b")
+    assert second.cluster is not None
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        row = node_of(first)
+        row.address = row.address.replace(str(first.http.port), str(silent.getsockname()[1]))
+        row.left_s = left_s
+        await second.cluster.membership.refresh()
+        await second.cluster.peers.check("a0")
+    assert row.state == state
+
+
+async def test_a_node_that_answers_a_check_is_alive(nodes: tuple[Daemon, Daemon]) -> None:
+    """Although it has missed its heartbeats, because it does not reach its database."""
+    first, second = nodes
+    assert second.cluster is not None
+    node_of(first).left_s = 1.0
+    await second.cluster.peers.check("a0")
+    assert node_of(first).state == "live"
+
+
+async def test_nodes_that_have_missed_their_heartbeats_are_checked() -> None:
+    """At each reading of the nodes."""
+    cluster = MemoryCluster()
+    own, late, renewed = (MemoryNode(cluster, epoch, epoch) for epoch in ("own0", "late0", "renewed0"))
+    late.left_s = 74.0
+    membership, checked = Membership(own), asyncio.Queue[str]()
+    membership.check_node = checked.put
+    running = asyncio.create_task(membership.run())
+    assert await checked.get() == late.epoch
+    assert checked.empty()
+    assert renewed.state == "live"
+    running.cancel()
 
 
 async def test_different_settings_are_a_problem(start_node: StartNode) -> None:

@@ -7,8 +7,11 @@ from typing import Any
 
 import pytest
 from toold.daemon.app import Daemon
+from toold.daemon.cluster import session_relay
 from toold.daemon.cluster.peer_key import RELAYED_HEADER, PeerKey
-from toold.store import NodeLease, boot_time
+from toold.daemon.cluster.session_relay import DEATH_S, SILENT_S, connect_timeout_s
+from toold.store import NodeLease, NodeRow, boot_time
+from websockets.asyncio.server import ServerConnection, serve
 
 from .conftest import FrameClient, StartNode, node_of
 
@@ -22,6 +25,12 @@ async def nodes(start_node: StartNode) -> tuple[Daemon, Daemon]:
 
 def resume(client: FrameClient) -> dict[str, Any]:
     return {"key": client.ack["resume_key"]}
+
+
+def move(daemon: Daemon, port: int) -> None:
+    """The other nodes connect to another port instead of that of this node."""
+    node = node_of(daemon)
+    node.address = node.address.replace(str(daemon.websocket.port), str(port))
 
 
 async def closed_with(client: FrameClient) -> int | None:
@@ -98,7 +107,7 @@ async def test_a_dead_holder_is_taken_over_within_the_hello(nodes: tuple[Daemon,
     client = await greet(first)
     with socket.create_server(("127.0.0.1", 0)) as unused:
         port = unused.getsockname()[1]
-    node_of(first).address = node_of(first).address.replace(str(first.websocket.port), str(port))
+    move(first, port)
     back = await greet(second, resume=resume(client))
     assert (back.ack["ok"], back.ack["server"]["epoch"]) == (True, "b0")
     assert node_of(first).state == "dead"
@@ -111,40 +120,93 @@ async def test_a_draining_holder_is_not_declared_dead(nodes: tuple[Daemon, Daemo
     node_of(first).state = "draining"
     with socket.create_server(("127.0.0.1", 0)) as unused:
         port = unused.getsockname()[1]
-    node_of(first).address = node_of(first).address.replace(str(first.websocket.port), str(port))
+    move(first, port)
     refused = await greet(second, resume=resume(client))
     assert (refused.ack["ok"], refused.ack["error"]["executed"]) == (False, "no")
     assert await closed_with(refused) == 1012
     assert node_of(first).state == "draining"
 
 
-async def test_a_silent_holder_makes_the_client_come_back(nodes: tuple[Daemon, Daemon], greet: Greet) -> None:
-    """A holder that accepts the connection and answers nothing is not declared dead: 1012 after 3 s."""
+async def test_a_silent_holder_makes_the_client_come_back(
+    nodes: tuple[Daemon, Daemon], greet: Greet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A holder that accepts no connection but renews its lease is not declared dead: 1012 after 3 s."""
+    monkeypatch.setattr(session_relay, "ANSWER_S", SILENT_S)
     first, second = nodes
     client = await greet(first)
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        port = silent.getsockname()[1]
-        node_of(first).address = node_of(first).address.replace(str(first.websocket.port), str(port))
+        move(first, silent.getsockname()[1])
         refused = await greet(second, resume=resume(client))
     assert await closed_with(refused) == 1012
     assert node_of(first).state == "live"
 
 
-async def test_a_hello_waits_for_the_end_of_a_silent_holders_lease(nodes: tuple[Daemon, Daemon], greet: Greet) -> None:
-    """If it ends soon, the session is taken over within the same hello."""
+async def test_a_silent_holder_that_missed_its_heartbeats_is_taken_over_before_its_lease_ends(
+    nodes: tuple[Daemon, Daemon], greet: Greet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Within the same hello, which waits for the third missed heartbeat."""
+    monkeypatch.setattr(session_relay, "SILENT_S", 0.1)
     first, second = nodes
     client = await greet(first)
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        port = silent.getsockname()[1]
-        node_of(first).address = node_of(first).address.replace(str(first.websocket.port), str(port))
-        node_of(first).left_s = 2.0
+        move(first, silent.getsockname()[1])
+        node_of(first).left_s = 75.5
         taking: asyncio.Future[FrameClient] = asyncio.ensure_future(greet(second, resume=resume(client)))
         connection, _ = await asyncio.to_thread(silent.accept)
         with connection:
-            node_of(first).left_s = -0.1
+            node_of(first).left_s = 74.9
             taken = await taking
     assert taken.ack["server"]["epoch"] == "b0"
     assert node_of(first).state == "dead"
+
+
+async def test_a_holder_that_only_its_database_delays_is_not_declared_dead(
+    nodes: tuple[Daemon, Daemon], greet: Greet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has missed its heartbeats, but it accepts the connection, so it is alive until its lease ends. A hello waits
+    for that if it is soon.
+    """
+    monkeypatch.setattr(session_relay, "ANSWER_S", 0.2)
+    first, second = nodes
+    client = await greet(first)
+    greeted = asyncio.Event()
+
+    async def keep_silent(connection: ServerConnection) -> None:
+        await connection.recv()
+        greeted.set()
+        await connection.wait_closed()
+
+    async with serve(keep_silent, "127.0.0.1", 0) as slow:
+        move(first, slow.sockets[0].getsockname()[1])
+        node_of(first).left_s = 74.0
+        refused = await greet(second, resume=resume(client))
+        assert await closed_with(refused) == 1012
+        assert node_of(first).state == "live"
+        node_of(first).left_s = 1.0
+        greeted.clear()
+        taking: asyncio.Future[FrameClient] = asyncio.ensure_future(greet(second, resume=resume(client)))
+        await greeted.wait()
+        node_of(first).left_s = -0.1
+        assert (await taking).ack["server"]["epoch"] == "b0"
+    assert node_of(first).state == "dead"
+
+
+@pytest.mark.parametrize(
+    ("left_s", "elapsed_s", "timeout_s"),
+    [
+        (10.0, 0.0, 3.0),  # it has just renewed its lease of 10 s: 3 s for an answer
+        (9.3, 0.0, 6.9),  # it can be declared dead after 6.8 s
+        (6.0, 0.0, 3.6),
+        (6.0, 4.0, SILENT_S),  # the hello cannot wait that long
+        (2.6, 0.0, SILENT_S),  # it has missed its heartbeats: one check
+        (0.5, 5.0, SILENT_S),
+    ],
+)
+def test_how_long_a_hello_waits_for_a_connection(left_s: float, elapsed_s: float, timeout_s: float) -> None:
+    """Until a silent holder may be declared dead, if the client waits that long; never less than a check takes."""
+    holder = NodeRow(epoch="e", name="n", address="", details="", state="live", left_s=left_s, lease_s=10.0)
+    assert connect_timeout_s(holder, elapsed_s) == pytest.approx(timeout_s)
+    assert elapsed_s + timeout_s <= DEATH_S
 
 
 async def test_a_relay_is_not_relayed_again(nodes: tuple[Daemon, Daemon], greet: Greet) -> None:

@@ -4,7 +4,7 @@ import pytest
 from toold.daemon.dispatch.node_tokens import MARK_CHARS, NodeTokens, named_token, node_mark, node_of_token
 from toold.store import NodeRow, SessionHeldError
 
-PEER = NodeRow(epoch="b0", name="b.1", address="", details="", state="live", left_s=5)
+PEER = NodeRow(epoch="b0", name="b.1", address="", details="", state="live", left_s=5, lease_s=10)
 
 
 @pytest.fixture

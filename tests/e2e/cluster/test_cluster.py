@@ -36,16 +36,20 @@ async def test_a_killed_node_is_taken_over_at_once(nodes: Nodes) -> None:
     assert rows == ["ok", "OUTCOME_UNKNOWN", "ok"]
 
 
-async def test_a_paused_node_loses_its_sessions_after_its_lease_and_ends(nodes: Nodes) -> None:
-    """While its lease lasts, the session is not taken over. When it continues, it answers nothing: exit code 70."""
-    first, second = await nodes.start("a"), await nodes.start("b")
+async def test_a_paused_node_loses_its_sessions_before_its_lease_ends_and_exits(nodes: Nodes) -> None:
+    """It does not answer, and has missed its heartbeats. When it continues, it answers nothing: exit code 70."""
+    first, second = await nodes.start("a", TOOLD_LEASE_S="60"), await nodes.start("b", TOOLD_LEASE_S="60")
     peer = await open_client(first)
     await peer.call("1", "sim_effect", text="one")
     await peer.send(op="call_tool", request_id="2", name="sim_effect", arguments={"text": "two", "delay_ms": 300})
     while written(first) != ["one", "two"]:
         await asyncio.sleep(0.01)
     first.process.send_signal(signal.SIGSTOP)
+    row = "FROM toold.node WHERE name = 'a'"
+    nodes.database.sql("UPDATE toold.node SET until = until - interval '46 s' WHERE name = 'a'")  # as if 46 s later
+    assert nodes.database.sql(f"SELECT state {row}") == "live"
     back = await resumed(second, peer)
+    assert nodes.database.sql(f"SELECT state, ended_at < until {row}") == "dead|t"
     replayed = {each["request_id"]: each for each in [await back.receive(), await back.receive()]}
     assert replayed["2"]["error"]["code"] == "OUTCOME_UNKNOWN"
     first.process.send_signal(signal.SIGCONT)

@@ -70,6 +70,21 @@ async def test_a_node_is_declared_dead_once_its_lease_has_ended(
     assert await declare_dead(other, "stopped", unreachable=False)  # it is dead already
 
 
+async def test_a_silent_node_is_declared_dead_once_it_has_missed_its_heartbeats(
+    open_node: OpenNode, postgres_database: PostgresDatabase
+) -> None:
+    """With a lease of 60 s this is 45 s after its last commit, by the database's clock. A node that does not answer but
+    renews its lease is alive.
+    """
+    await open_node("stopped").flush()
+    other = open_node("other")
+    assert other.cluster is not None
+    for left_s, state, dead in [(60, "live", False), (16, "live", False), (14, "draining", False), (14, "live", True)]:
+        values = f"until = clock_timestamp() + interval '{left_s} s', state = '{state}'"
+        postgres_database.sql(f"UPDATE node SET {values} WHERE epoch = 'stopped'")  # noqa: S608
+        assert await other.cluster.declare_dead("stopped", "silent") is dead
+
+
 async def test_a_draining_node_is_not_suspected(open_node: OpenNode) -> None:
     """Its port closes before it ends."""
     draining, other = open_node("draining"), open_node("other")
