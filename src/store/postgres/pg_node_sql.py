@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import psycopg
 
-from ..node_lease import VALID_SHARE
+from ..node_lease import HEARTBEATS, VALID_SHARE
 from ..node_rows import NodeRow, Suspicion
 
 Connection = psycopg.Connection[tuple[Any, ...]]
@@ -18,6 +18,12 @@ _NODE: Final = (
     "epoch, name, address, details, state, extract(epoch FROM until - clock_timestamp())::double precision AS left_s, "
     "lease_s"
 )
+_END_STALLED: Final = """
+SELECT application_name, pg_terminate_backend(pid) FROM pg_stat_activity
+WHERE datname = current_database() AND usename = current_user AND application_name ~ '^toold .* (writer|reader|limits)$'
+  AND xact_start IS NOT NULL AND wait_event = 'ClientRead'
+  AND state_change < clock_timestamp() - %s * interval '1 second'
+"""
 # The rule of ``may_declare_dead``.
 _BURY: Final = """
 UPDATE node SET state = 'dead', ended_at = clock_timestamp()
@@ -77,6 +83,18 @@ def list_nodes(connection: Connection) -> list[NodeRow]:
     return [_node(row) for row in rows.fetchall()]
 
 
+def end_stalled_transactions(connection: Connection, lease_s: float) -> list[str]:
+    """Closes the connections of nodes that have sent nothing within a transaction for the interval of the heartbeats.
+    Returns the names of these connections.
+
+    Such a node is paused. Its locks would stop the other nodes, and nobody could declare it dead. The server's timeout
+    for idle transactions does not apply, because within a pipeline a connection counts as active. A node that is alive
+    connects again and sends the same commit again.
+    """
+    rows = connection.execute(_END_STALLED, (lease_s / HEARTBEATS,)).fetchall()
+    return [str(name) for name, _ in rows]
+
+
 def alive_with_name(connection: Connection, name: str) -> list[NodeRow]:
     """Returns the nodes with a name that are not dead."""
     rows = connection.execute(
@@ -86,10 +104,17 @@ def alive_with_name(connection: Connection, name: str) -> list[NodeRow]:
     return [_node(row) for row in rows.fetchall()]
 
 
-def mark_dead(connection: Connection, epoch: str, suspicion: Suspicion) -> bool:
-    """Declares a node dead if ``may_declare_dead`` permits it; returns whether this statement did so."""
+def mark_dead(connection: Connection, epoch: str, suspicion: Suspicion, *, wait_s: float) -> bool:
+    """Declares a node dead if ``may_declare_dead`` permits it; returns whether this statement did so.
+
+    Raises:
+        psycopg.errors.LockNotAvailable: a commit of the node has not ended within ``wait_s``.
+    """
     values = {"epoch": epoch, "suspicion": suspicion, "rest": 1 - VALID_SHARE}
-    return connection.execute(_BURY, values).rowcount == 1
+    connection.execute("SELECT set_config('lock_timeout', %s, true)", (f"{round(wait_s * 1000)}ms",))
+    marked = connection.execute(_BURY, values).rowcount == 1
+    connection.execute("SET LOCAL lock_timeout = 0")
+    return marked
 
 
 def is_dead(connection: Connection, epoch: str) -> bool:

@@ -67,6 +67,7 @@ def register_node(
         ):
             continue
         _require_ended(connection, predecessor)
+    pg_node_sql.end_stalled_transactions(connection, lease.lease_s)  # which the predecessors may have left
     pg_node_sql.insert(connection, epoch, lease.lease_s, POSTGRES_SCHEMA)
     return predecessors
 

@@ -2,6 +2,10 @@
 
 import asyncio
 from collections.abc import Callable
+from typing import Any
+
+import psycopg
+import structlog
 
 from ..commit_entries import NodeAnnounced, NodeDeclaredDead, NodeDraining, NodeLeft
 from ..node_lease import NodeLease
@@ -14,20 +18,20 @@ from .pg_notifications import PgNotifications
 from .postgres_committer import PostgresCommitter
 from .postgres_limits import PostgresLimits
 from .postgres_pins import PostgresPins
-from .postgres_reader import PostgresReader
 from .postgres_threads import PostgresThreads
+
+Connection = psycopg.Connection[tuple[Any, ...]]
+
+_log = structlog.get_logger(__name__)
 
 
 class PostgresCluster:
     """Writes through the queue of the store's writer, so its writes are fenced and in order with all other writes."""
 
-    def __init__(
-        self, committer: PostgresCommitter, writer: StoreWriter, reader: PostgresReader, threads: PostgresThreads
-    ) -> None:
-        """``threads`` execute the statements of limits and pins."""
+    def __init__(self, committer: PostgresCommitter, writer: StoreWriter, threads: PostgresThreads) -> None:
+        """``threads`` execute the statements of limits and pins, and read the nodes."""
         self._committer = committer
         self._writer = writer
-        self._reader = reader
         self._threads = threads
         self._notifications = PgNotifications(threads.connect)
         self._limits = PostgresLimits(threads, self._notifications, self.epoch, check_lease=writer.sync)
@@ -67,8 +71,15 @@ class PostgresCluster:
         await asyncio.wrap_future(self._writer.commit(NodeAnnounced(address, details)))
 
     async def nodes(self) -> list[NodeRow]:
-        """Returns the nodes that are alive, those that are draining, and those that died within the last hour."""
-        return await self._reader.run(pg_node_sql.list_nodes)
+        """Returns the nodes that are alive, those that are draining, and those that died within the last hour. First
+        ends stalled transactions of nodes. The reader's threads may wait for the locks of these transactions.
+        """
+        return await self._threads.run(self._list_nodes)
+
+    def _list_nodes(self, connection: Connection) -> list[NodeRow]:
+        for name in pg_node_sql.end_stalled_transactions(connection, self.lease.lease_s):
+            _log.warning("a node has not continued its transaction: its connection is closed", connection=name)
+        return pg_node_sql.list_nodes(connection)
 
     async def declare_dead(self, epoch: str, suspicion: Suspicion) -> bool:
         """Declares a node dead if ``may_declare_dead`` permits it, and settles its calls and sessions. Returns whether

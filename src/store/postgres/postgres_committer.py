@@ -26,7 +26,8 @@ from ..commit_entries import (
 )
 from ..conversation_rows import ConversationUpdate
 from ..group_committer import Content, GroupCommitter
-from ..node_lease import NodeLease, boot_time
+from ..node_lease import HEARTBEATS, NodeLease, boot_time
+from ..node_rows import Suspicion
 from ..retention import Retention
 from ..store_clock import StoreClock
 from ..store_errors import NodeFencedError, StoreError
@@ -311,7 +312,7 @@ class PostgresCommitter(GroupCommitter):
         dead: list[str] = []
 
         def prepare() -> None:
-            dead.extend(epoch for epoch in predecessors if pg_node_sql.mark_dead(connection, epoch, "replaced"))
+            dead.extend(epoch for epoch in predecessors if self._mark(connection, epoch, "replaced"))
 
         def work(chain: ChainExtension) -> None:
             for epoch in dead:
@@ -333,17 +334,24 @@ class PostgresCommitter(GroupCommitter):
             if leaves:
                 self._chain_writer.bind(connection, chain)
 
-        if not self._commits.alone(connection, work, self.rows_dropped, closed=leaves):
-            item.accepted = pg_node_sql.is_dead(connection, epoch)
+        try:
+            if not self._commits.alone(connection, work, self.rows_dropped, closed=leaves):
+                item.accepted = pg_node_sql.is_dead(connection, epoch)
+        except psycopg.errors.LockNotAvailable:  # it is within a commit, so it may be alive: this node must not wait
+            roll_back(connection)
+            item.accepted = False
         if leaves:
             self._ended = "this node has left the cluster"
         item.succeed()
 
     def _mark_dead(self, connection: Connection, item: CommitItem) -> bool:
         if isinstance(item.entry, NodeDeclaredDead):
-            return pg_node_sql.mark_dead(connection, item.entry.epoch, item.entry.suspicion)
+            return self._mark(connection, item.entry.epoch, item.entry.suspicion)
         pg_node_sql.leave(connection, self.epoch)
         return True
+
+    def _mark(self, connection: Connection, epoch: str, suspicion: Suspicion) -> bool:
+        return pg_node_sql.mark_dead(connection, epoch, suspicion, wait_s=self.lease.lease_s / HEARTBEATS)
 
     def _settle(self, connection: Connection, epoch: str, chain: ChainExtension) -> None:
         write = self._group_write(connection, chain)

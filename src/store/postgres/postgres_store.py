@@ -74,5 +74,5 @@ def open_postgres_store(
     threads = PostgresThreads(
         address, name=f"toold {node_name} limits", epoch=epoch, lease_s=lease_s, threads=LIMITS_THREADS
     )
-    cluster = PostgresCluster(committer, writer, reader, threads)
+    cluster = PostgresCluster(committer, writer, threads)
     return Store(writer, reader, path=path, copy_conversations=copy_conversations, cluster=cluster)

@@ -1,14 +1,19 @@
 """Leases, fences, and what becomes of a dead node's calls and sessions, on a real database."""
 
 import asyncio
+from contextlib import nullcontext, suppress
 
+import psycopg
 import pytest
 from tests.store.contract.stored_calls import KEY_HASH, Calls, stored
 from tests.store.postgres.conftest import OpenNode
 from tests.store.postgres_databases import PostgresDatabase
 from toold.store import Retention, SessionHeldError, Store, boot_time
+from toold.store.postgres.pg_connection import connect_to_postgres
 from toold.store.store_errors import NodeFencedError, StoreError
 
+WITHIN_COMMIT = """SELECT count(*) FROM pg_stat_activity WHERE application_name = 'toold stopped writer'
+AND wait_event = 'ClientRead' AND query LIKE 'SELECT renew_lease%'"""
 JOURNAL = "SELECT request_key, state, node FROM journal ORDER BY 1"
 
 
@@ -83,6 +88,30 @@ async def test_a_silent_node_is_declared_dead_once_it_has_missed_its_heartbeats(
         values = f"until = clock_timestamp() + interval '{left_s} s', state = '{state}'"
         postgres_database.sql(f"UPDATE node SET {values} WHERE epoch = 'stopped'")  # noqa: S608
         assert await other.cluster.declare_dead("stopped", "silent") is dead
+
+
+@pytest.mark.parametrize("pipeline", [True, False])
+async def test_a_node_that_is_paused_within_a_commit_does_not_stop_the_others(
+    open_node: OpenNode, postgres_database: PostgresDatabase, *, pipeline: bool
+) -> None:
+    """Its open transaction has locked its row. Another node does not wait for that for long. When it reads the nodes
+    the next time, it closes the connection, and declares the node dead.
+    """
+    await open_node("stopped").flush()
+    other = open_node("other", lease_s=1.0)
+    postgres_database.sql("UPDATE node SET until = clock_timestamp() - interval '1 ms' WHERE epoch = 'stopped'")
+    paused = connect_to_postgres(postgres_database.address, name="toold stopped writer", lost_after_s=60)
+    with suppress(psycopg.Error), paused.pipeline() if pipeline else nullcontext():
+        paused.execute("BEGIN")
+        paused.execute("SELECT renew_lease('stopped', commits + 1) FROM node WHERE epoch = 'stopped'")
+        assert other.cluster is not None
+        async with asyncio.timeout(60):
+            while postgres_database.sql(WITHIN_COMMIT) != "1":
+                await asyncio.sleep(0.01)
+            assert not await declare_dead(other, "stopped", unreachable=False)
+            while not await declare_dead(other, "stopped", unreachable=False):
+                await other.cluster.nodes()
+    paused.close()
 
 
 async def test_a_draining_node_is_not_suspected(open_node: OpenNode) -> None:
