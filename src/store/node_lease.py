@@ -2,8 +2,8 @@
 
 Each commit of a node sets the lease in the database to ``now() + lease_s`` by the database's clock, unless another node
 has declared this one dead. The node calculates its lease with its own clock, from the moment before it sent the commit.
-So for the node, the lease ends earlier than in the database, however long the commit took.
-It uses only a part of the lease, because other nodes may declare it dead during the rest if it does not answer them.
+So for the node, the lease ends earlier than in the database, however long the commit took. It uses only a part of the
+lease, because other nodes may declare it dead during the rest if it does not answer them.
 
 Pure: callers pass the time, which is ``boot_time()``.
 """
