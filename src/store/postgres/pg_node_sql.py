@@ -87,7 +87,7 @@ def end_stalled_transactions(connection: Connection, lease_s: float) -> list[str
     """Closes the connections of nodes that have sent nothing within a transaction for the interval of the heartbeats.
     Returns the names of these connections.
 
-    Such a node is paused. Its locks would stop the other nodes, and nobody could declare it dead. The server's timeout
+    Such a node is paused. Its locks would stop the other nodes, and no node could declare it dead. The server's timeout
     for idle transactions does not apply, because within a pipeline a connection counts as active. A node that is alive
     connects again and sends the same commit again.
     """
