@@ -1,4 +1,4 @@
-"""The last good record of each agent of a registry, on disk, for a start without the registry. Blocks."""
+"""The last good record of each agent of a registry, stored on disk for a start without the registry. Blocks."""
 
 from pathlib import Path
 from typing import Any, Final
@@ -12,9 +12,11 @@ from .registry_client import MAX_RECORD_BYTES
 from .registry_settings import MAX_REGISTRY_AGENTS, RegistrySettings
 
 KEPT_AGENTS_DIRECTORY: Final = "registry"
-"""In the state directory."""
+"""The name of the directory in the state directory."""
 MAX_KEPT_AGENTS: Final = 2 * MAX_REGISTRY_AGENTS
-"""Beyond it, the oldest are deleted: agents of an earlier registry, or agents that are no longer hosted."""
+"""The maximum number of stored agents. The oldest beyond it are deleted: agents of an earlier registry, or no longer
+hosted ones.
+"""
 
 
 class _File(msgspec.Struct, forbid_unknown_fields=True):
@@ -28,11 +30,11 @@ class KeptAgents:
     """One file per agent in ``directory``."""
 
     def __init__(self, directory: Path) -> None:
-        # The record, its runtime configuration from a second answer, and the fields around them.
+        # A file has the record, its runtime configuration from a second answer, and some fields.
         self._files = KeptFiles(directory, max_files=MAX_KEPT_AGENTS, max_bytes=3 * MAX_RECORD_BYTES)
 
     def keep(self, agent: RegisteredAgent, settings: RegistrySettings) -> None:
-        """Keep the good definition of an agent; if there is none, delete the kept one.
+        """Store the good definition of an agent. If there is none, delete the stored one.
 
         Raises:
             OSError: the disk is full, or the directory cannot be written.
@@ -45,7 +47,7 @@ class KeptAgents:
             self._files.keep(key, msgspec.json.encode(file))
 
     def load(self, settings: RegistrySettings) -> tuple[RegisteredAgent, ...]:
-        """The agents of the settings, each with its kept definition, if there is one."""
+        """The agents of the settings, each with its stored definition, if there is one."""
         return tuple(self._loaded(RegisteredAgent(reference), settings) for reference in settings.agents)
 
     def _loaded(self, agent: RegisteredAgent, settings: RegistrySettings) -> RegisteredAgent:

@@ -1,4 +1,4 @@
-"""What is known about a registry's agents, and which definitions are hosted. Pure."""
+"""The state of a registry's agents, and the choice of the definitions to host. Pure."""
 
 import re
 from collections.abc import Collection, Mapping, Sequence
@@ -12,8 +12,9 @@ from .registry_client import AbsentAgent, FailedFetch, FetchedAgent, FetchOutcom
 from .registry_settings import AgentReference, RegistrySettings
 
 GONE_AFTER: Final = 2
-"""After this many polls in a row in which the registry reports no such agent, it is no longer hosted. One poll is not
-enough, because a registry without a database has no agents for a moment after its restart."""
+"""After this many consecutive polls in which the registry reports that it lacks an agent, the agent is no longer
+hosted. One poll is not enough, because a registry without a database has no agents for a moment after its restart.
+"""
 
 State = Literal["loading", "current", "kept", "missing"]
 
@@ -23,18 +24,19 @@ class RegisteredAgentState(msgspec.Struct, frozen=True):
 
     id: str
     name: str | None
-    """The name of its tool; None if it is not known yet."""
+    """The name of the agent's tool; None if it is not known yet."""
     state: State
-    """``current``: hosted as the registry has it. ``kept``: an earlier definition is hosted. ``missing``: not hosted.
-    ``loading``: the registry has not been asked yet."""
+    """``current``: the registry's definition is hosted. ``kept``: an earlier definition is hosted. ``missing``: not
+    hosted. ``loading``: the registry has not been asked yet.
+    """
     answered_at: float | None
-    """When the registry last answered for it, in Unix time; None if it has not answered since the start."""
+    """The Unix time of the registry's last answer for the agent; None if it has not answered since the start."""
     problem: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """A valid definition, and the JSON of the record that it comes from."""
+    """A valid definition, and the JSON of its record."""
 
     content: bytes
     agent: Agent
@@ -42,32 +44,32 @@ class Definition:
 
 @dataclass(frozen=True, slots=True)
 class RegisteredAgent:
-    """What is known about one agent."""
+    """The state of one agent."""
 
     reference: AgentReference
     good: Definition | None = None
-    """The last definition that was hosted; from the disk after a start."""
+    """The last hosted definition; after a start, from the disk."""
     kept_since: str | None = None
-    """If ``good`` is from the disk: when the registry last returned it."""
+    """If ``good`` is from the disk: the time at which the registry last returned it."""
     latest: Definition | None = None
-    """A newer definition, which is valid by itself."""
+    """A newer definition that is valid on its own."""
     etag: str | None = None
     hosted: bool = False
     """Whether ``good`` is hosted."""
     answered_at: float | None = None
     failure: str | None = None
-    """Why the registry could not be asked the last time."""
+    """Why the last poll failed."""
     invalid: str | None = None
     """Why the last record is not used."""
     conflict: str | None = None
-    """Why it cannot be hosted next to the other agents."""
+    """Why the agent cannot be hosted next to the other agents."""
     absences: int = 0
     registered_url: str = ""
-    """The URL that the registry has for it."""
+    """The URL that the registry has for the agent."""
 
     @property
     def problem(self) -> str | None:
-        """What is wrong, in a sentence; None if the registry's definition is hosted."""
+        """The problem, as a sentence; None if the registry's definition is hosted."""
         reason = self.failure or self.invalid or self.conflict
         if reason is None:
             return None
@@ -90,7 +92,7 @@ def state_of(known: RegisteredAgent) -> RegisteredAgentState:
 def after_fetch(
     known: RegisteredAgent, outcome: FetchOutcome, settings: RegistrySettings, now: float
 ) -> RegisteredAgent:
-    """The agent after an answer of the registry; ``now`` is Unix time."""
+    """The agent's state after an answer of the registry; ``now`` is Unix time."""
     if isinstance(outcome, FailedFetch):
         return replace(known, failure=outcome.reason)
     known = replace(known, failure=None, answered_at=now)
@@ -105,7 +107,7 @@ def after_fetch(
         if known.good is not None and known.good.content == msgspec.json.encode(record):
             return replace(known, latest=None, invalid=None, kept_since=None)
         latest = definition_of(record, known.reference, settings)
-    except RecursionError:  # decoding allows more levels than encoding
+    except RecursionError:  # encoding allows fewer levels than decoding
         return replace(known, latest=None, invalid="its definition is invalid: it is nested too deeply")
     except AgentDefinitionError as error:
         return replace(known, latest=None, invalid=f"its definition is invalid: {error}")
@@ -117,14 +119,14 @@ def _absent(known: RegisteredAgent) -> RegisteredAgent:
     known = replace(known, absences=absences, etag=None, registered_url="", latest=None, invalid=None)
     if known.good is None or absences >= GONE_AFTER:
         return replace(known, good=None, failure="the registry has no such agent")
-    return replace(known, failure="the registry says that it has no such agent; it is asked once more")
+    return replace(known, failure="the registry reports that it has no such agent; it is asked once more")
 
 
 def definition_of(record: Mapping[str, Any], reference: AgentReference, settings: RegistrySettings) -> Definition:
     """The definition in a registry's record.
 
     Raises:
-        AgentDefinitionError: it is invalid; the message names the field.
+        AgentDefinitionError: the definition is invalid; the message names the field.
     """
     stated = record.get("agent_id", reference.id)
     if stated != reference.id:
@@ -146,7 +148,7 @@ def completed_record(record: Mapping[str, Any], settings: RegistrySettings) -> M
     """The record with the settings' provider and prompt in its roles.
 
     Raises:
-        AgentDefinitionError: it has no runtime configuration.
+        AgentDefinitionError: the record has no runtime configuration.
     """
     config = record.get("runtime_config")
     if not isinstance(config, Mapping):
@@ -176,16 +178,16 @@ def _completed_role(role: Mapping[str, Any], settings: RegistrySettings) -> dict
 def plan_agents(
     known: Sequence[RegisteredAgent], configured: Mapping[str, Agent], taken: Collection[str]
 ) -> tuple[dict[str, Agent], tuple[RegisteredAgent, ...]]:
-    """The agents to host, and what is then known about the registry's agents.
+    """The agents to host, and the resulting state of the registry's agents.
 
-    ``configured`` are the agents of the settings, which go first, and ``taken`` the names of other tools. If the
-    latest definition of an agent does not fit the agents before it, the last good one is used instead.
+    ``configured`` are the agents of the settings, which take precedence; ``taken`` are the names of other tools. If the
+    latest definition of an agent conflicts with earlier agents, its last good definition is used instead.
     """
     hosted, planned = _planned(known, configured, taken, in_steps=False)
     try:
         check_cycles(hosted)
     except AgentDefinitionError:
-        # Rare, and slow for many agents: checked after each one, to find out which one closes the cycle.
+        # Rare, and slow for many agents: checks after each agent, to find the one that closes the cycle.
         return _planned(known, configured, taken, in_steps=True)
     return hosted, planned
 

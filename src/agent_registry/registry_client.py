@@ -1,4 +1,4 @@
-"""Asks a registry for agents, and sends it the URLs at which they are hosted."""
+"""Asks a registry for agents, and sends it the URLs of hosted agents."""
 
 import asyncio
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from ..sources import JsonAnswer, JsonServer, UnusableAnswerError
 from .registry_settings import RegistrySettings
 
 MAX_RECORD_BYTES: Final = 1024**2
-"""The most bytes of one agent: about a hundred times the usual. All agents together stay below 200 MiB."""
+"""The maximum size of one agent: about a hundred times the usual size. All agents together stay below 200 MiB."""
 
 _OK: Final = 200
 _NOT_MODIFIED: Final = 304
@@ -19,7 +19,7 @@ _FIELDS: Final = (
     *("agent_id", "name", "description", "url", "runtime_config"),
     *("is_public", "skills", "rag_configs", "rag_ids"),
 )
-"""The fields of a record that are read; the others are dropped."""
+"""The fields of a record that are used; the others are dropped."""
 _ADVICE: Final[Mapping[int, str]] = {
     401: "it refuses the key, or needs one",
     403: "the key may not read agents",
@@ -35,11 +35,11 @@ class FetchedAgent(NamedTuple):
 
 
 class UnchangedAgent(NamedTuple):
-    """The record has not changed since the ETag that was sent."""
+    """The record still has the ETag that was sent."""
 
 
 class AbsentAgent(NamedTuple):
-    """The registry says that it has no such agent."""
+    """The registry reports that it has no such agent."""
 
 
 class FailedFetch(NamedTuple):
@@ -64,7 +64,7 @@ class RegistryClient:
         )
 
     async def fetch(self, agent_id: str, etag: str | None) -> FetchOutcome:
-        """Ask for an agent; ``etag`` is that of its last answer."""
+        """Ask for an agent; ``etag`` is the ETag of its last answer."""
         try:
             return await self._server.ask(lambda: self._fetch(_path(agent_id), etag))
         except UnusableAnswerError as error:
@@ -103,7 +103,7 @@ class RegistryClient:
         if config.status != _OK:
             return _unusable(config)
         table = await asyncio.to_thread(_table, config)
-        # Without ETag: the ETag of the record does not change with the configuration.
+        # Without an ETag, because the record's ETag does not change with the configuration.
         return FetchedAgent({**record, "runtime_config": table.get("runtime_config", table)}, None)
 
 

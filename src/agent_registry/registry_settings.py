@@ -13,7 +13,7 @@ from ..sources import Hosts, HttpUrl, SecretTable, read_keyed_table
 from ..tools import TOOL_NAME, anchored_secret
 
 MAX_REGISTRY_AGENTS: Final = 200
-"""As many agents as the benchmark of hosted agents loads; each takes one request per poll."""
+"""The maximum number of agents, the same as in the benchmark of hosted agents. Each takes one request per poll."""
 MAX_ID_CHARS: Final = 200
 
 
@@ -22,7 +22,7 @@ class AgentReference(NamedTuple):
 
     id: str
     name: str | None
-    """The name of its tool; None: the name that the registry has."""
+    """The name of the agent's tool; None: the name in the registry."""
 
 
 def _reference(agent_id: object, name: object) -> AgentReference:
@@ -34,7 +34,7 @@ def _reference(agent_id: object, name: object) -> AgentReference:
 
 
 ALL_AGENTS: Final = "*"
-"""As ``agents`` of a registry that the daemon serves: all that have roles."""
+"""The value of ``agents`` for all agents with roles, of a registry that the daemon serves."""
 
 
 def _references(value: object) -> tuple[AgentReference, ...]:
@@ -64,52 +64,54 @@ class LiteLlmRegistrySettings(BaseModel):
 
     url: HttpUrl
     key: SecretTable | None = None
-    """Sent as ``Authorization: Bearer``: a key of an administrator."""
+    """An administrator's key, sent as ``Authorization: Bearer``."""
     timeout_s: Annotated[float, Field(gt=0, le=60, allow_inf_nan=False)] = 10.0
-    """The limit for one request."""
+    """The timeout of one request."""
     allow_private: Hosts = False
-    """Whether its address may be loopback or private; or the hosts that may."""
+    """Whether the address may be loopback or private, or the hosts for which it may."""
 
 
 class RegistrySettings(BaseModel):
-    """A registry of agents, another server or the one that the daemon serves, and which of its agents are hosted."""
+    """A registry of agents (another server, or the registry that the daemon serves), and its agents to host."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
     url: HttpUrl | None = None
-    """None: the agents are those of the registry that the daemon serves."""
+    """The URL of another registry; None: the agents come from the registry that the daemon serves."""
     serve: bool = False
     """Whether the daemon serves a registry itself."""
     litellm: LiteLlmRegistrySettings | None = None
-    """Where the public agents of the served registry are registered; None: nowhere."""
+    """The proxy that gets the public agents of the served registry; None: no proxy gets them."""
     key: SecretTable | None = None
-    """Sent as ``Authorization: Bearer``; None if the registry needs no key."""
+    """The key, sent as ``Authorization: Bearer``; None if the registry needs no key."""
     agents: Annotated[tuple[AgentReference, ...], BeforeValidator(_references)] = ()
     poll_s: Annotated[float, Field(ge=1, le=86_400, allow_inf_nan=False)] = 30.0
     """The time between two polls."""
     timeout_s: Annotated[float, Field(gt=0, le=60, allow_inf_nan=False)] = 5.0
-    """The timeout for one agent: connecting, all requests, reading the answers."""
+    """The timeout for one agent, including connecting, all requests and reading the answers."""
     allow_private: Hosts = False
-    """Whether its address may be loopback or private; or the hosts that may."""
+    """Whether the address may be loopback or private, or the hosts for which it may."""
     allow_http: bool = False
     """Whether the URL may be http to a host that is not loopback."""
     provider: _Text | None = None
-    """The configured provider of the models that the registry names; None: names as in toold.toml."""
+    """The configured provider of the models that the registry names; None: model names are those of toold.toml."""
     own_url: HttpUrl | None = None
-    """The address of this daemon, which the registry gets for its agents; None: ``a2a_url``."""
+    """The address of this daemon that is sent to the registry for its agents; None: ``a2a_url``."""
     sources: Annotated[tuple[_Text, ...], Field(max_length=200)] = ()
     """The sources whose tools are given to roles that name no tools."""
     prompt: Annotated[str, StringConstraints(min_length=1, max_length=1_000_000)] | None = None
-    """The prompt of roles that have none."""
+    """The prompt of roles without a prompt."""
     prompt_ref: _Text | None = None
-    """The name of the prompt of roles that have none, at a prompt server."""
+    """The name, at a prompt server, of the prompt of roles without a prompt."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:
         if self.url is None and not self.serve:
             raise PydanticCustomError("registry", "needs url, the registry to ask, or serve = true, to be one")
         if self.url is not None and (not self.agents or self.all_agents):
-            raise PydanticCustomError("registry", "needs agents: the ids of those of the registry at url to host")
+            raise PydanticCustomError(
+                "registry", "needs agents: the ids of the agents to host, from the registry at url"
+            )
         if self.litellm is not None and not self.serve:
             raise PydanticCustomError("registry", "litellm needs serve = true: it gets the agents of the own registry")
         parts = urlsplit(self.base)
@@ -124,7 +126,7 @@ class RegistrySettings(BaseModel):
 
     @property
     def base(self) -> str:
-        """The URL below which its paths are."""
+        """The base URL of the paths."""
         return (self.url or "").partition("?")[0].partition("#")[0].rstrip("/")
 
     @property
@@ -134,7 +136,7 @@ class RegistrySettings(BaseModel):
 
     @property
     def key_files(self) -> tuple[Path, ...]:
-        """The files with keys, which no call may read."""
+        """The files with keys. Calls must not read them."""
         keys = (self.key, None if self.litellm is None else self.litellm.key)
         return tuple(key.file for key in keys if key is not None and key.file is not None)
 
@@ -143,14 +145,14 @@ class RegistrySettings(BaseModel):
 
 
 class RegistrySettingsError(ValueError):
-    """Invalid settings of the registry; the message names the key and what is allowed, never the value."""
+    """Invalid settings of the registry; the message names the key and the allowed values, never the value."""
 
 
 def read_registry(table: object) -> RegistrySettings | None:
     """Return the settings of the registry; None if there are none.
 
     Raises:
-        RegistrySettingsError: they are invalid.
+        RegistrySettingsError: the settings are invalid.
     """
     if table is None:
         return None
@@ -164,7 +166,7 @@ def _fields(path: Sequence[str]) -> list[str]:
 
 
 def anchored_registry(table: object, base: Path) -> object:
-    """Return the table with the files of its keys resolved in ``base``; other values are left for validation."""
+    """Return the table with the files of its keys resolved in ``base``. Other values are left to validation."""
     if not isinstance(table, Mapping):
         return table
     anchored: dict[str, Any] = dict(table)

@@ -1,4 +1,4 @@
-"""Polls a registry of agents in the background, and keeps what it answered."""
+"""Polls a registry of agents in the background, and stores its answers."""
 
 import asyncio
 import random
@@ -20,15 +20,15 @@ from .url_registration import UrlRegistration, own_url_of
 
 FIRST_RETRY_S: Final = 1.0
 MAX_RETRY_S: Final = 60.0
-"""The longest time until a registry that fails is asked again, or ``poll_s`` if that is longer."""
+"""The maximum delay before a failing registry is asked again, or ``poll_s`` if that is longer."""
 JITTER: Final = 0.2
-"""The delays vary by up to this share in each direction, so that daemons that started together do not poll together."""
+"""Delays vary by up to this share in each direction, so that daemons that started together do not poll together."""
 
 _log = structlog.get_logger("toold.registry")
 
 
 def poll_delay_s(failures: int, poll_s: float, fraction: float) -> float:
-    """The time until the next poll, after ``failures`` polls in a row that failed; ``fraction`` is random, 0 to 1."""
+    """The time until the next poll after ``failures`` consecutive failed polls; ``fraction`` is random, 0 to 1."""
     delay = poll_s
     if failures:
         delay = min(FIRST_RETRY_S * 2 ** min(failures - 1, 16), max(poll_s, MAX_RETRY_S))
@@ -36,7 +36,7 @@ def poll_delay_s(failures: int, poll_s: float, fraction: float) -> float:
 
 
 class RegistryWatch:
-    """The agents of ``[registry]``. Until the first poll, they have the definitions that are kept on the disk.
+    """The agents of ``[registry]``. Until the first poll, they have the definitions from the disk.
 
     ``on_change`` is called in the event loop after each poll; it decides which agents to host, and calls ``settle``.
     """
@@ -54,7 +54,7 @@ class RegistryWatch:
         self._settings = settings
         self._client = None if settings is None else RegistryClient(settings)
         self.known: Sequence[RegisteredAgent] = () if settings is None else self._kept.load(settings)
-        # By id: the record on the disk, and the problem that was logged last.
+        # By id: the record on the disk, and the last logged problem.
         self._saved: dict[str, bytes | None] = {
             agent.reference.id: agent.good.content for agent in self.known if agent.good
         }
@@ -84,13 +84,13 @@ class RegistryWatch:
         for agent in planned:
             reported = self._reported.get(agent.reference.id)
             if agent.problem is not None and agent.problem != reported:
-                _log.warning("an agent of the registry has a problem", problem=agent.problem)
+                _log.warning("agent of the registry has a problem", problem=agent.problem)
             elif agent.problem is None and reported is not None:
-                _log.info("an agent is hosted as the registry has it", agent=agent.reference.id)
+                _log.info("agent is hosted with the registry's definition", agent=agent.reference.id)
             self._reported[agent.reference.id] = agent.problem
 
     def apply(self, settings: RegistrySettings | None) -> None:
-        """Use other settings. Needs a running event loop. Reads the kept agents from the disk."""
+        """Use new settings. Needs a running event loop. Reads the stored agents from the disk."""
         if settings == self._settings:
             return
         if self._client is not None:
@@ -102,12 +102,12 @@ class RegistryWatch:
         self._wake.set()
 
     def refresh(self) -> None:
-        """Poll now, and try again to register URLs that were given up."""
+        """Poll now, and retry the registration of URLs after it was given up."""
         self._url.attempts.clear()
         self._wake.set()
 
     async def loaded(self) -> None:
-        """Return once each agent is hosted, or the registry has been asked."""
+        """Wait until each agent is hosted, or the registry has been asked."""
         if self._settings is not None and not all(agent.hosted for agent in self.known):
             await self._polled.wait()
 
@@ -143,11 +143,11 @@ class RegistryWatch:
             await asyncio.wait(self._closing)
 
     async def _poll(self, settings: RegistrySettings, client: RegistryClient) -> bool:
-        """Ask for all agents; returns whether the registry has failed for any."""
+        """Ask for all agents; returns whether the registry has failed for one of them."""
         outcomes = await fetch_all(self.known, client)
         if settings is not self._settings:  # other settings were applied meanwhile
             return False
-        # In a thread: many long definitions take seconds to validate.
+        # In a thread, because many long definitions take seconds to validate.
         fetched = await asyncio.to_thread(_all_after_fetch, self.known, outcomes, settings)
         if settings is not self._settings:
             return False
@@ -166,11 +166,11 @@ class RegistryWatch:
             try:
                 await asyncio.to_thread(self._kept.keep, agent, settings)
             except OSError as error:
-                problem = f"the agents of the registry cannot be kept on the disk ({error.strerror})"
+                problem = f"the agents of the registry cannot be stored on the disk ({error.strerror})"
                 continue
             self._saved[agent.reference.id] = content
         if problem is not None and problem != self._disk_problem:
-            _log.warning("a start without the registry would not have all agents", reason=problem)
+            _log.warning("a start without the registry would lack agents", reason=problem)
         self._disk_problem = problem
 
     async def _register_urls(self, settings: RegistrySettings, client: RegistryClient) -> bool:
@@ -200,8 +200,9 @@ def _all_after_fetch(
 
 
 async def fetch_all(known: Sequence[RegisteredAgent], client: RegistryClient) -> dict[str, FetchOutcome]:
-    """The outcomes by id. If all requests of a batch fail, the rest are not sent, so that a registry that hangs costs
-    one timeout and not one per agent. The order is random, so that the next poll sends others first."""
+    """The outcomes by id. If all requests of a batch fail, the rest are not sent, so that a hanging registry costs one
+    timeout instead of one per agent. The order is random, so that the next poll begins with other agents.
+    """
     outcomes: dict[str, FetchOutcome] = {}
     waiting = random.sample(known, len(known))
     while waiting:

@@ -29,8 +29,8 @@ def shape(arguments: Json) -> Json:
         {"text": "Hello, world", "value": {"a": 1}, "files": ["a.txt", "b.txt", "c.txt"]}
         {"text": "str[12]", "value": {"a": "int"}, "files": ["str[5]", "…2"]}
 
-    Lengths are in characters, fields and items. Only the first item of a list is described. Field names come from the
-    caller too: a name that is not a plain word, is too long, or looks like a secret is replaced with its length.
+    Lengths are in characters, fields and items. Only the first item of a list is described. Field names also come from
+    the caller. A name that is not a plain word, is too long, or looks like a secret is replaced with its length.
     """
     return _shape(arguments, MAX_DEPTH, itertools.count())
 

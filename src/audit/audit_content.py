@@ -10,12 +10,12 @@ from .argument_shape import shape
 from .redaction import REDACTED, is_secret_name, redact_text
 
 MAX_CONTENT_BYTES: Final = 16 * 1024
-"""The limit of one call's arguments as JSON; longer content is cut, with an ellipsis at each cut."""
+"""The maximum size of one call's arguments as JSON. Longer content is cut, with an ellipsis at each cut."""
 MAX_MESSAGE_BYTES: Final = 64 * 1024
-"""The limit of one message of a conversation as JSON, cut in the same way."""
+"""The maximum size of one message of a conversation as JSON, cut in the same way."""
 MAX_DEPTH: Final = 16
 _OVERLAP: Final = 512
-"""Characters examined beyond a cut, so that a secret across the cut is recognized."""
+"""The number of characters that are examined beyond a cut, so that a secret across the cut is recognized."""
 
 Policy = Literal["shape", "full", "none"]
 
@@ -60,7 +60,7 @@ def redact_message(content: Json) -> Json:
         size = len(_encode(copied))
         if size <= MAX_MESSAGE_BYTES:
             return copied
-        # In most scripts a character takes several bytes, as does an escape.
+        # In most scripts, a character takes several bytes, and so does an escape.
         budget = budget * MAX_MESSAGE_BYTES // size - _OVERLAP
 
 

@@ -8,7 +8,7 @@ from ..protocol.tool_call import ClientInfo, Principal, ToolCall, ToolResult
 from ..store import CallRow
 
 MAX_NAME_CHARS: Final = 128
-"""The limit of the names of tools, clients and models; callers choose the first two."""
+"""The maximum length of the names of tools, clients and models. Callers choose the first two."""
 
 _encode = msgspec.json.Encoder().encode
 

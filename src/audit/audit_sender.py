@@ -11,7 +11,7 @@ from .supabase_writer import AuditRemote
 
 
 class AuditSender:
-    """Sends calls and copies of conversations with one sender each, so that a failure of one, such as a missing table,
+    """Sends calls and copies of conversations with separate senders, so that a failure of one, such as a missing table,
     does not delay the other.
     """
 
@@ -23,11 +23,11 @@ class AuditSender:
 
     @property
     def backlog(self) -> int:
-        """Stored calls that have not been sent."""
+        """The number of stored calls that have not been sent."""
         return self._call_batches.backlog
 
     async def status(self) -> dict[str, Any]:
-        """Returns ``OutboxSender.status`` of the calls; ``copies`` in it has the status of the copies.
+        """Returns ``OutboxSender.status`` of the calls, with the status of the copies in ``copies``.
 
         Raises:
             StoreError: the outbox cannot be read.

@@ -9,7 +9,7 @@ from .supabase_reader import SupabaseReader
 from .supabase_rows import Record, call_values, checkpoint_of
 
 _RESTARTED: Final = (
-    "a new chain was begun at this point: audit.key had signed a chain, but when the daemon started, the database "
+    "a new chain begins here: audit.key had signed a chain, but when the daemon started, the database "
     "had no head of that chain. The database was removed, replaced or changed, so calls up to here cannot be verified. "
     "If you move the database away on purpose, move audit.key away too"
 )
@@ -31,7 +31,7 @@ def verify_local(
     rows: Iterable[tuple[int, Sequence[Any], bytes | None]],
     schema: Iterable[SchemaDifference] = (),
 ) -> ChainFindings:
-    """Verifies all rows of the database, given in order as (seq, values for ``canonical``, mac). Reports each of the
+    """Verifies all rows of the database, given in order as (seq, values for ``canonical``, mac). Also reports the
     differences from the expected schema (``schema``), because the macs do not cover definitions.
 
     Raises:
@@ -108,7 +108,7 @@ def _verify_checkpoints(
     signer: ChainSigner, trail: ChainTrail
 ) -> tuple[ChainFindings, list[Checkpoint], Checkpoint | None]:
     """Verifies the head and the checkpoints. Returns the findings, the signed checkpoints since the chain began, and
-    the one with which it began.
+    the checkpoint with which it began.
     """
     findings, head = ChainFindings(chain=signer.chain), trail.head
     if head is not None and head.chain != signer.chain:
@@ -146,7 +146,7 @@ def _schema_problem(difference: SchemaDifference) -> str:
     if difference.fault == "missing":
         return f"{what} of the schema is missing; restore an intact backup"
     who = "which toold did not create" if difference.fault == "added" else "which differs from the schema"
-    return f"{what}, {who}, may change or copy what is written; find out who made it, then remove or restore it"
+    return f"{what}, {who}, may change or copy written rows; find out who created it, then remove or restore it"
 
 
 def _add_restart(findings: ChainFindings, checkpoint: Checkpoint) -> None:

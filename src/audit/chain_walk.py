@@ -33,16 +33,16 @@ class ChainCount(msgspec.Struct):
 
     checkpoints: int = 0
     calls: int | None = 0
-    """None if unknown."""
+    """The number of calls; None if unknown."""
 
 
 class ChainGap(msgspec.Struct, frozen=True, kw_only=True):
     """A period in which calls may have been lost."""
 
     after_seq: int
-    """The seq of the last call before it."""
+    """The seq of the last call before the gap."""
     since: float
-    """Unix time in seconds."""
+    """A Unix time in seconds."""
     until: float
 
 
@@ -51,20 +51,20 @@ class ChainFindings(msgspec.Struct, kw_only=True):
 
     chain: str
     checked: int = 0
-    """Rows that are unchanged and in their place."""
+    """The number of rows that are unchanged and in their place."""
     first_seq: int | None = None
     last_seq: int | None = None
     checkpoints: dict[str, ChainCount] = {}
-    """Kind → number."""
+    """The checkpoints by kind."""
     gaps: list[ChainGap] = []
     """The periods of the ``gap`` checkpoints, in order."""
     older: int = 0
-    """Rows from before the chain, which cannot be verified."""
+    """The number of rows from before the chain, which cannot be verified."""
     broken: int = 0
     """The number of problems; ``problems`` has the first ones."""
     problems: list[ChainProblem] = []
     waiting: int = 0
-    """Unsent rows, if Supabase was verified."""
+    """The number of unsent rows, if Supabase was verified."""
 
     @property
     def intact(self) -> bool:
@@ -84,7 +84,7 @@ class ChainLink(NamedTuple):
     seq: int
     call: str
     signed: bytes | None
-    """The bytes that ``canonical`` returns; None if the values are not those of a row."""
+    """The bytes that ``canonical`` returns; None if the values do not form a row."""
     mac: bytes
 
 
@@ -189,7 +189,7 @@ class ChainWalk:
         return max(fitting, key=lambda cover: cover.last_seq, default=None)
 
     def _resolve_unlinked(self, follower: ChainLink | None) -> None:
-        """Finds out what happened to the rows without a valid link."""
+        """Explains the rows without a valid link."""
         unlinked, self._unlinked = self._unlinked, []
         if not unlinked:
             return

@@ -34,7 +34,7 @@ class DeliveryFailure:
     reason: str
     """One line for the operator, limited in length, without secrets."""
     advice: str = ""
-    """The remedy, if the setup is at fault."""
+    """The advice, if the setup is wrong."""
 
     def __str__(self) -> str:
         return f"{self.reason}; {self.advice}" if self.advice else self.reason
@@ -65,7 +65,9 @@ def unreachable(error: BaseException) -> DeliveryFailure:
 
 
 def pause_s(failures: int, draw: float) -> float:
-    """Returns the seconds to wait after ``failures`` failures in a row; ``draw`` is evenly random in [0, 1)."""
+    """Returns the seconds to wait after ``failures`` consecutive failures; ``draw`` is a uniform random number in [0,
+    1).
+    """
     return backoff_s(failures - 1, draw, base_s=FIRST_PAUSE_S, cap_s=LONGEST_PAUSE_S)
 
 

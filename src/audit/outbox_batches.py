@@ -18,8 +18,9 @@ from ..store import (
 from .supabase_writer import AuditRemote, SupabaseWriteError
 
 MAX_COPIED_BYTES: Final = 256 * 1024
-"""The limit of the messages in one batch, before redaction; a longer message is sent alone. Encoding them blocks the
-event loop for some milliseconds."""
+"""The maximum size of the messages in one batch, before redaction. A longer message is sent alone. Encoding a batch
+blocks the event loop for some milliseconds.
+"""
 MAX_CHECKPOINTS: Final = 200
 """The maximum number of checkpoints per request."""
 
@@ -31,7 +32,7 @@ _log = structlog.get_logger(__name__)
 class OutboxBatches(Protocol[Row]):
     """Unsent rows of the store, oldest first.
 
-    Reading them raises StoreError if the store cannot be read, writing them SupabaseWriteError.
+    Reading rows raises StoreError if the store cannot be read. Writing rows raises SupabaseWriteError.
     """
 
     name: str
@@ -39,7 +40,7 @@ class OutboxBatches(Protocol[Row]):
 
     @property
     def enabled(self) -> bool:
-        """Whether rows are to be sent."""
+        """Whether rows should be sent."""
         ...
 
     @property
@@ -80,7 +81,7 @@ class CallBatches:
         self._cursor = 0
         self._settling: set[bytes] = set()  # checkpoints, by their macs
 
-        # For the backlog between two reads of the outbox.
+        # Used for the backlog between two reads of the outbox.
         self._unsent = 0
         self._written = 0
 
@@ -90,7 +91,7 @@ class CallBatches:
 
     @property
     def backlog(self) -> int:
-        """Stored calls that have not been sent."""
+        """The number of stored calls that have not been sent."""
         return self._unsent + self._store.audit.rows_written - self._written
 
     async def counts(self) -> dict[str, Any]:

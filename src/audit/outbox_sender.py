@@ -42,7 +42,7 @@ class OutboxSender(Generic[Row]):
         self._task: asyncio.Task[None] | None = None
 
         self._batch = BATCH  # the current batch size
-        self._failures = 0  # in a row
+        self._failures = 0  # consecutive
         self._state: State = "starting"
         self._problem: str | None = None
 
@@ -154,7 +154,7 @@ class OutboxSender(Generic[Row]):
 
     def _failed(self, error: Exception) -> None:
         expected = isinstance(error, SupabaseWriteError | StoreError)
-        reason = str(error) if expected else type(error).__name__  # other messages may not be fit for callers
+        reason = str(error) if expected else type(error).__name__  # other messages may have content of callers
         if reason != self._problem:
             _log.warning("audit sending fails; retrying", rows=self._batches.name, reason=reason, exc_info=not expected)
         self._failures += 1

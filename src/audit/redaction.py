@@ -77,7 +77,7 @@ _LINE = re.compile(
     """,
     re.VERBOSE | re.IGNORECASE | re.MULTILINE,
 )
-"""The same as a separate line, as in YAML: ``name: value``. A value of several words is prose, and is not redacted."""
+"""A value on a separate line, as in YAML: ``name: value``. A value of several words is prose and is not redacted."""
 
 
 @functools.lru_cache(maxsize=1024)

@@ -14,7 +14,7 @@ from .delivery_failure import DeliveryFailure
 from .supabase_rows import Record
 
 PAGE: Final = 1000
-"""Rows per request: Supabase's default maximum."""
+"""The number of rows per request: Supabase's default maximum."""
 TIMEOUT_S: Final = 30.0
 
 _REQUIRED_COLUMNS: Final = {
@@ -37,7 +37,7 @@ class SupabaseReadError(Exception):
 
 
 class SupabaseReader:
-    """Reads a Supabase project; used as ``async with SupabaseReader(url, key) as reader``.
+    """Reads a Supabase project. Use it as ``async with SupabaseReader(url, key) as reader``.
 
     Every method raises SupabaseReadError if Supabase does not respond, or its response is invalid.
     """
@@ -59,7 +59,7 @@ class SupabaseReader:
         await self._http.aclose()
 
     async def check_tables(self) -> None:
-        """Checks that each table that a daemon writes to has its columns; reads no rows."""
+        """Checks that each table to which a daemon writes has its columns. Reads no rows."""
         for table, columns in _REQUIRED_COLUMNS.items():
             await self._get(table, {"select": columns, "limit": "0"})
 

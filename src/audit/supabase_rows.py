@@ -13,7 +13,7 @@ Record = dict[str, Any]
 """One row: column → value, as JSON."""
 
 MAX_TITLE_CHARS: Final = 80
-"""The limit of a conversation's title."""
+"""The maximum length of a conversation's title."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -94,7 +94,7 @@ def _provider_call(chained: ChainedRow, chain: str) -> Record:
 
 
 def _chain_position(chained: ChainedRow, chain: str) -> Record:
-    """Returns the call's position in the chain; calls that are older than the chain have none."""
+    """Returns the call's position in the chain. Calls that are older than the chain have none."""
     return {"chain": chain, "seq": chained.seq} if chained.mac else {"chain": None, "seq": None}
 
 
@@ -167,7 +167,7 @@ def checkpoint_record(checkpoint: Checkpoint, chain: str) -> Record:
 
 
 def call_values(call: Record, provider_call: Record | None) -> list[Any]:
-    """Returns the values of a call as ``canonical`` takes them, from its row of ``toold_calls`` and its row of
+    """Returns the values of a call in the form for ``canonical``, from its row of ``toold_calls`` and its row of
     ``toold_provider_calls``, if it has one.
 
     Raises:
@@ -183,7 +183,7 @@ def call_values(call: Record, provider_call: Record | None) -> list[Any]:
     repeated = {"call_id": "id", "started_at": "started_at", "principal": "principal", "outcome": "outcome"}
     repeated["latency_ms"] = "provider_ms"
     if any(name in provider_fields and provider_fields[name] != call[column] for name, column in repeated.items()):
-        raise ValueError("the two rows are not of one call")
+        raise ValueError("the two rows belong to different calls")
     arguments = call["arguments"]
     return [
         call["id"],
@@ -202,7 +202,7 @@ def checkpoint_of(record: Record) -> Checkpoint:
     """Returns the checkpoint of a row that ``checkpoint_record`` made.
 
     Raises:
-        ValueError, TypeError, KeyError: the row is not one that ``checkpoint_record`` makes.
+        ValueError, TypeError, KeyError: ``checkpoint_record`` did not make the row.
     """
     return Checkpoint(
         number=record["number"],

@@ -14,7 +14,7 @@ from .delivery_failure import DeliveryFailure
 from .supabase_rows import checkpoint_record, copy_records, records
 
 TIMEOUT_S: Final = 30.0
-"""The timeout of each step of a request. It is long, because Supabase may be slow without being down."""
+"""The timeout of each step of a request. It is long because Supabase may be slow without being down."""
 
 
 class SupabaseWriteError(Exception):

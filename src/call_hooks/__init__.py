@@ -1,7 +1,7 @@
 """Hooks: the operator's programs and servers that are asked before and after each call (docs/hooks.md).
 
-They allow a call, refuse it, or change its arguments or its result. Used by dispatch; independent of sessions, limits,
-transports and the store.
+A hook allows a call, refuses it, or changes its arguments or its result. Dispatch uses this package, which is
+independent of sessions, limits, transports and the store.
 """
 
 from .call_hooks import CallHooks, HookCounts

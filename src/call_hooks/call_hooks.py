@@ -1,6 +1,6 @@
-"""The hooks of a daemon: which of them are asked about a call, and what their answers do.
+"""The hooks of a daemon: asks them about calls, and applies their answers.
 
-Hooks are asked one after the other, in the order of the configuration; each sees the changes of those before it.
+Hooks are asked one after the other, in the order of the configuration. Each sees the changes of earlier hooks.
 """
 
 import asyncio
@@ -38,7 +38,7 @@ from .hook_server import HookServer
 from .hook_settings import HookEvent, HookSettings
 
 MAX_QUESTIONS: Final = 16
-"""Questions to one hook at the same time; further ones wait, within their time."""
+"""The maximum number of simultaneous questions to one hook. Further questions wait, within their time."""
 
 HookOutcome = Literal["allowed", "changed", "refused", "failed"]
 _T = TypeVar("_T")
@@ -47,50 +47,50 @@ _log = structlog.get_logger("toold.hooks")
 
 
 class HookBackend(Protocol):
-    """How a hook is asked."""
+    """Asks a hook: a program or a server."""
 
     async def ask(self, question: bytes, seconds: float) -> bytes:
         """Returns the answer.
 
         Raises:
-            HookAnswerError: there is none.
+            HookAnswerError: there is no answer.
         """
         ...
 
     async def run(self) -> None:
-        """Keeps the hook ready for questions until cancelled; may return early."""
+        """Keeps the hook ready for questions until it is cancelled. May return early."""
         ...
 
     async def close(self) -> None:
-        """Releases its resources."""
+        """Releases the resources."""
         ...
 
 
 class HookCounts(msgspec.Struct):
-    """What became of the questions to one hook about one event."""
+    """The outcomes of the questions to one hook about one event."""
 
     outcomes: dict[HookOutcome, int] = msgspec.field(
         default_factory=lambda: {"allowed": 0, "changed": 0, "refused": 0, "failed": 0}
     )
     seconds: float = 0.0
-    """The time that calls waited for it."""
+    """The time for which calls waited for the hook."""
 
 
 class _Hook:
-    """One hook. It is stopped by ``close``."""
+    """One hook. ``close`` stops it."""
 
     def __init__(self, name: str, settings: HookSettings) -> None:
         self.name = name
         self.settings = settings
         self.problem: str | None = None
-        """Why it gave no usable answer to the last question."""
+        """Why there was no usable answer to the last question."""
         self.counts: dict[HookEvent, HookCounts] = {event: HookCounts() for event in settings.events}
         self._backend: HookBackend = HookProgram(name, settings) if settings.command else HookServer(name, settings)
         self._free = asyncio.Semaphore(MAX_QUESTIONS)
         self._task = asyncio.create_task(self._backend.run(), name=f"hook {name}")
 
     async def ask(self, question: HookQuestion, *, long: bool) -> HookAnswer:
-        """Asks about a call; ``long``: the question may be long.
+        """Asks about a call. ``long``: the question may be long.
 
         Raises:
             HookAnswerError: there is no usable answer.
@@ -112,7 +112,7 @@ class _Hook:
         return read_answer(answer, question.event)
 
     async def close(self) -> None:
-        """Ends it, after the questions that were already asked."""
+        """Ends the hook, after the questions that were already asked."""
         with suppress(TimeoutError):
             async with asyncio.timeout(self.settings.timeout_s):
                 for _ in range(MAX_QUESTIONS):
@@ -123,7 +123,7 @@ class _Hook:
 
 
 class CallHooks:
-    """All hooks. Only for the event loop's thread."""
+    """All hooks. Use it only in the event loop's thread."""
 
     def __init__(self) -> None:
         self._hooks: dict[str, _Hook] = {}
@@ -139,16 +139,16 @@ class CallHooks:
 
     @property
     def counts(self) -> Mapping[tuple[str, HookEvent], HookCounts]:
-        """By hook and event."""
+        """The counts by hook and event."""
         return {(hook.name, event): counts for hook in self._hooks.values() for event, counts in hook.counts.items()}
 
     @property
     def problems(self) -> list[str]:
-        """What is wrong with hooks whose last answer was not usable, for operators."""
+        """The problems of hooks whose last answer was not usable, for operators."""
         return [f"hook {hook.name}: {hook.problem}" for hook in self._hooks.values() if hook.problem is not None]
 
     def apply(self, hooks: Mapping[str, HookSettings]) -> None:
-        """Replaces the hooks; those with unchanged settings stay, with their programs."""
+        """Replaces the hooks. Hooks with unchanged settings stay, with their programs."""
         earlier, self._hooks = self._hooks, {}
         for name, settings in hooks.items():
             same = earlier.get(name)
@@ -179,12 +179,12 @@ class CallHooks:
         *,
         long: bool,
     ) -> tuple[_T, dict[str, Json], str] | None:
-        """Asks before a call starts. Returns the changed arguments, as ``bind`` returns them and as they are, and the
-        name of the last hook that changed them; None if no hook did.
+        """Asks before a call starts. Returns the changed arguments (bound by ``bind``, and unbound) and the name of the
+        last hook that changed them; None if no hook did.
 
         Raises:
-            PermissionDeniedError: a hook refuses the call.
-            ServiceUnavailableError: a hook gave no usable answer, and calls need one.
+            PermissionDeniedError: a hook refuses the call. ServiceUnavailableError: a required hook gave no usable
+            answer.
         """
         changed: tuple[_T, dict[str, Json], str] | None = None
         for hook in self._covering("before", call):
@@ -207,9 +207,8 @@ class CallHooks:
         None if no hook did.
 
         Raises:
-            PermissionDeniedError: a hook withholds the result.
-            ServiceUnavailableError: a hook gave no usable answer, and results need one.
-            TypeError, ValueError, RecursionError: the result cannot be written as JSON.
+            PermissionDeniedError: a hook withholds the result. ServiceUnavailableError: a required hook gave no usable
+            answer. TypeError, ValueError, RecursionError: the result cannot be written as JSON.
         """
         changed: tuple[ToolResult, str] | None = None
         for hook in self._covering("after", call):
@@ -279,15 +278,15 @@ def _refusal(hook: str, event: HookEvent, words: str, result: ToolResult | None)
 
 
 def _unavailable(hook: str, event: HookEvent, result: ToolResult | None) -> CallError:
-    """The error of a call that needs an answer of a hook, and got none."""
+    """The error of a call without the required answer of a hook."""
     what = "the call was not made" if event == "before" else "its result is withheld"
-    message = f"The hook {hook} gave no answer that the daemon could use, so {what}; the daemon's log has the reason."
+    message = f"The hook {hook} gave no usable answer, so {what}; the daemon's log has the reason."
     executed = _executed(result)
     return ServiceUnavailableError.content_free(message, executed=executed, details={"hook": hook})
 
 
 def _executed(result: ToolResult | None) -> Executed:
-    """Whether a call with this result had an effect; None: it did not start."""
+    """Whether a call with this result had an effect. None: the call did not start."""
     if result is None:
         return "no"
     return "yes" if result.error is None else result.error.executed

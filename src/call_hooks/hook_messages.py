@@ -1,7 +1,7 @@
 """The questions to hooks and their answers, as JSON objects. Pure.
 
-A question is the same over HTTP and for a program, except for the field ``id``, by which a program's answers find their
-questions.
+A question is the same over HTTP and for a program, except for the field ``id``, which matches a program's answers with
+its questions.
 """
 
 from typing import Any, Final
@@ -14,9 +14,9 @@ from ..protocol.tool_call import ContentBlock, Json, ToolResult
 from .hook_settings import HookEvent
 
 MAX_QUESTION_BYTES: Final = 8 * 1024**2
-"""The limit of a question and of an answer. A longer question is not asked."""
+"""The maximum size of a question and of an answer. A longer question is not asked."""
 MAX_WORDS: Final = 2000
-"""The characters of a refusal that callers get."""
+"""The maximum length of a refusal's text for callers."""
 
 
 class HookAnswerError(Exception):
@@ -24,25 +24,25 @@ class HookAnswerError(Exception):
 
 
 class HookedCall(msgspec.Struct, frozen=True):
-    """What hooks learn about a call, besides its arguments and its result."""
+    """The properties of a call for hooks, besides its arguments and its result."""
 
     id: str
     tool: str
     source: str
-    """``toold``, or the package or source that the tool comes from."""
+    """``toold``, or the package or source of the tool."""
     principal: str
     transport: str
     client: str
     toolset: str
     read_only: bool
     parent: str | None
-    """The id of the call that made it."""
+    """The id of the parent call."""
     meta: dict[str, Json] | msgspec.UnsetType = msgspec.field(name="_meta", default=msgspec.UNSET)
-    """What an MCP server gets besides the arguments; hooks cannot change it."""
+    """The ``_meta`` for the MCP server. Hooks cannot change it."""
 
 
 class HookedResult(msgspec.Struct, omit_defaults=True, rename="camel"):
-    """A result, in MCP's words. An error stays one: hooks can change its message and details."""
+    """A result with MCP's field names. An error stays an error, but hooks can change its message and details."""
 
     content: list[dict[str, Json]]
     structured_content: Json | msgspec.UnsetType = msgspec.UNSET
@@ -65,7 +65,7 @@ class HookAnswer(msgspec.Struct, forbid_unknown_fields=True):
 
     id: int | msgspec.UnsetType = msgspec.UNSET
     refuse: str | msgspec.UnsetType = msgspec.UNSET
-    """Refuses the call, or withholds its result, with these words."""
+    """Refuses the call, or withholds its result, with this text."""
     arguments: dict[str, Json] | msgspec.UnsetType = msgspec.UNSET
     """The arguments to use instead."""
     result: HookedResult | msgspec.UnsetType = msgspec.UNSET
@@ -86,7 +86,7 @@ def encoded(question: HookQuestion) -> bytes:
     """The question as JSON, on one line.
 
     Raises:
-        HookAnswerError: it is too long, or is not JSON.
+        HookAnswerError: the question is too long, or is not JSON.
     """
     try:
         data = _encode(question)
@@ -106,14 +106,14 @@ def answer_id(line: bytes) -> int | None:
 
 
 def read_answer(data: bytes, event: HookEvent) -> HookAnswer:
-    """The answer to a question about this event.
+    """Reads the answer to a question about this event.
 
     Raises:
-        HookAnswerError: it is invalid.
+        HookAnswerError: the answer is invalid.
     """
     try:
         answer = _decode(data)
-    except msgspec.ValidationError as error:  # its message names keys and types
+    except msgspec.ValidationError as error:  # the message names keys and types
         raise HookAnswerError(f"its answer is invalid: {error}") from None
     except (ValueError, RecursionError):
         raise HookAnswerError("its answer is not JSON") from None
@@ -122,15 +122,15 @@ def read_answer(data: bytes, event: HookEvent) -> HookAnswer:
     if any(name != allowed for name in changes):
         raise HookAnswerError(f"its answer is invalid: {event} a call, it can change {allowed} only")
     if answer.refuse is not msgspec.UNSET and changes:
-        raise HookAnswerError("its answer is invalid: it has refuse, and a change")
+        raise HookAnswerError("its answer is invalid: it has both refuse and a change")
     return answer
 
 
 def hooked_result(result: ToolResult) -> HookedResult:
-    """A result as hooks get it.
+    """Converts a result for hooks.
 
     Raises:
-        TypeError, ValueError, RecursionError: it cannot be written as JSON.
+        TypeError, ValueError, RecursionError: the result cannot be written as JSON.
     """
     error = msgspec.UNSET if result.error is None else msgspec.to_builtins(result.error)
     return HookedResult(msgspec.to_builtins(list(result.outputs)), result.structured, result.meta, error)
@@ -140,7 +140,7 @@ def changed_result(result: ToolResult, changed: HookedResult) -> ToolResult:
     """The result with a hook's content.
 
     Raises:
-        HookAnswerError: the content is invalid, or an error has become a success, or the other way round.
+        HookAnswerError: the content is invalid, an error became a success, or a success became an error.
     """
     if (result.error is None) != (changed.error is msgspec.UNSET):
         raise HookAnswerError("its result must have error if, and only if, the tool's has it; refuse makes an error")

@@ -1,4 +1,5 @@
-"""A hook that is a program: it runs as long as the daemon, reads a line of JSON per question and writes one per answer.
+"""A hook that is a program. It runs as long as the daemon, reads one line of JSON per question, and writes one per
+answer.
 
 Answers may come in any order. A program that ends or hangs is started again.
 """
@@ -20,12 +21,12 @@ from .hook_settings import HookSettings
 
 FIRST_RESTART_S: Final = 0.5
 MAX_RESTART_S: Final = 30.0
-"""The delay before a program is started again grows from ``FIRST_RESTART_S`` to this."""
+"""The maximum delay before a program is started again; the first delay is ``FIRST_RESTART_S``."""
 STABLE_S: Final = 10.0
-"""A program that ran this long is started again without a longer delay."""
+"""A program that ran this long resets the delay."""
 _LINE_EXTRA_BYTES: Final = 64 * 1024
 _EXIT_S: Final = 1.0
-"""How long the status of a program is awaited after it has closed its output or was killed."""
+"""The time to wait for the exit status of a program after it has closed its output or was killed."""
 _READ_BYTES: Final = 64 * 1024
 _EXCESS_PER_S: Final = 1000.0
 """The lines without an answer, and the KiB of standard error, that are read per second; the rest waits in the pipe."""
@@ -46,7 +47,7 @@ class HookProgram:
         self._settings = settings
         self._process: Process | None = None
         self._problem: str | None = None
-        """Why it does not run; None while it is being started for the first time."""
+        """Why the program does not run; None during its first start."""
         self._changed = asyncio.Event()
         self._waiting: dict[int, asyncio.Future[bytes]] = {}
         self._asked = 0
@@ -57,7 +58,7 @@ class HookProgram:
         return f"<HookProgram {self._name}, {'running' if self._process else 'not running'}>"
 
     async def run(self) -> None:
-        """Keeps the program running until this is cancelled."""
+        """Keeps the program running until it is cancelled."""
         loop, failures = asyncio.get_running_loop(), 0
         while True:
             started = loop.time()
@@ -70,10 +71,10 @@ class HookProgram:
     async def ask(self, question: bytes, seconds: float) -> bytes:
         """Returns the answer to a question, which has no ``id`` yet.
 
-        A program that has answered nothing since it got the question is killed when the time is over.
+        When the time is over, a program that has not answered anything since it got the question is killed.
 
         Raises:
-            HookAnswerError: there is none.
+            HookAnswerError: there is no answer.
         """
         answers, process = self._answers, self._process
         try:
@@ -100,10 +101,10 @@ class HookProgram:
         """Does nothing: ``run`` ends the program."""
 
     async def _started(self) -> Process:
-        """The program; waits for its first start.
+        """Returns the program; waits for its first start.
 
         Raises:
-            HookAnswerError: it does not run.
+            HookAnswerError: the program does not run.
         """
         while self._process is None and self._problem is None:
             await self._changed.wait()
@@ -195,7 +196,7 @@ class HookProgram:
 
 
 async def _listen(process: Process, log: ServerLog) -> None:
-    """Logs what the program writes to standard error."""
+    """Logs the program's standard error."""
     assert process.stderr is not None  # noqa: S101 - started with pipes
     partial, rate = b"", ReadRate(_EXCESS_PER_S)
     while chunk := await process.stderr.read(_READ_BYTES):

@@ -33,7 +33,7 @@ class HookServer:
         """Returns the answer.
 
         Raises:
-            HookAnswerError: there is none.
+            HookAnswerError: there is no answer.
         """
         host = urlsplit(self._url).hostname
         try:
@@ -64,7 +64,7 @@ class HookServer:
         request = httpx.Request("POST", self._url, headers=headers, content=question)
         async with self._network.acquire() as connection, connection.answer(request, lambda: None) as response:
             body, complete = await read_body(response, MAX_QUESTION_BYTES)
-            if not complete:  # within the block: the rest is not read, so the connection is closed
+            if not complete:  # raised within the block, so that the connection with the unread rest is closed
                 raise HookAnswerError(f"its answer has more than {MAX_QUESTION_BYTES // 1024**2} MiB")
         if response.status_code == _NO_CONTENT:
             return b"{}"
@@ -73,7 +73,7 @@ class HookServer:
         return body
 
     async def run(self) -> None:
-        """Does nothing: connections are opened as they are needed."""
+        """Does nothing: connections are opened when they are needed."""
 
     async def close(self) -> None:
         """Closes the connections."""

@@ -16,7 +16,7 @@ from ..sources import Environment, Hosts, HttpUrl, SecretTable, read_keyed_table
 from ..tools import SecretLocation, anchored_secret
 
 MAX_HOOKS: Final = 20
-"""Each call asks those that cover it, one after the other."""
+"""The maximum number of hooks. Each call asks the hooks that cover it one after the other."""
 
 HookEvent = Literal["before", "after"]
 """Before a call starts, and after its tool has returned."""
@@ -38,13 +38,13 @@ class HookSettings(BaseModel):
     command: Annotated[tuple[_Argument, ...], Field(min_length=1, max_length=200)] | None = None
     """The program, and its arguments, that gets the questions as lines."""
     cwd: Path | None = None
-    """The program's working directory: that of toold.toml by default."""
+    """The program's working directory; by default, the directory of toold.toml."""
     env: Environment = {}
-    """The program's variables."""
+    """The program's environment variables."""
     key: SecretTable | None = None
-    """Sent as ``Authorization: Bearer`` to ``url``."""
+    """The key, sent as ``Authorization: Bearer`` to ``url``."""
     allow_private: Hosts = False
-    """Whether the address of ``url`` may be loopback or private; or the hosts that may."""
+    """Whether the address of ``url`` may be loopback or private, or the hosts for which it may."""
     allow_http: bool = False
     """Whether ``url`` may be http to a host that is not loopback."""
     events: Annotated[tuple[HookEvent, ...], Field(min_length=1, max_length=2)] = ("before", "after")
@@ -53,7 +53,7 @@ class HookSettings(BaseModel):
     timeout_s: Annotated[float, Field(gt=0, le=300, allow_inf_nan=False)] = 5.0
     """The time limit for an answer."""
     on_failure: Literal["refuse", "allow"] = "refuse"
-    """What happens to a call if the hook gives no usable answer."""
+    """The outcome of a call if the hook gives no usable answer."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -83,7 +83,7 @@ class HookSettings(BaseModel):
 
     @property
     def secrets(self) -> tuple[SecretLocation, ...]:
-        """The locations of its secrets."""
+        """The locations of the hook's secrets."""
         variables = (value for value in self.env.values() if isinstance(value, SecretLocation))
         return (*variables, *(() if self.key is None else (self.key.secret,)))
 
@@ -96,12 +96,12 @@ def read_hooks(tables: object) -> dict[str, HookSettings]:
     """Return the hooks by name, in the order of the configuration.
 
     Raises:
-        HookSettingsError: they are invalid.
+        HookSettingsError: the settings are invalid.
     """
     if not isinstance(tables, Mapping):
         raise HookSettingsError("must be tables of toold.toml: [hooks.NAME] with url or command")
     if len(tables) > MAX_HOOKS:
-        raise HookSettingsError(f"there are {len(tables)}, and at most {MAX_HOOKS} are allowed")
+        raise HookSettingsError(f"there are {len(tables)} hooks; at most {MAX_HOOKS} are allowed")
     hooks: dict[str, HookSettings] = {}
     for name, table in tables.items():
         if not _NAME.fullmatch(str(name)):
@@ -123,7 +123,7 @@ def _fields(_: Sequence[str]) -> list[str]:
 
 
 def anchored_hooks(tables: object, base: Path) -> object:
-    """Return the tables with relative paths resolved in ``base``; other values are left for validation."""
+    """Return the tables with relative paths resolved in ``base``. Other values are left to validation."""
     if not isinstance(tables, Mapping):
         return tables
     return {name: _anchored(table, base) if isinstance(table, Mapping) else table for name, table in tables.items()}

@@ -1,4 +1,4 @@
-"""The client library: ``MCPWebSocketClient`` and what it returns and raises (docs/client.md)."""
+"""The client library: ``MCPWebSocketClient``, its results and its errors (docs/client.md)."""
 
 from .call_result import CallOutcome, CallResult, result_of
 from .client import MCPWebSocketClient

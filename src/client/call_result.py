@@ -13,12 +13,12 @@ from ..protocol.tool_call import DEFAULT_TIMEOUT_S, Json, Metadata
 
 
 class CallOutcome(tuple[bool, list[dict[str, Any]], str | None]):  # noqa: SLOT001 - it has attributes
-    """What ``call_tool`` returns: ``(success, outputs, error)``, with the rest of the answer as attributes."""
+    """The result of ``call_tool``: ``(success, outputs, error)``, with the rest of the answer as attributes."""
 
     structured: Json
-    """The tool's structured data; None if it failed or answered with text only."""
+    """The tool's structured data; None if the call failed, or the answer is only text."""
     metadata: Metadata | None
-    """None if no answer arrived."""
+    """The answer's metadata; None if no answer arrived."""
 
     def __new__(
         cls,
@@ -40,7 +40,7 @@ class CallResult:
     outputs: list[dict[str, Any]]
     """MCP content blocks, a text block first."""
     structured: Json
-    """The tool's structured data; None if it answered with text only (or its data is null)."""
+    """The tool's structured data; None if the answer is only text, or the data is null."""
     metadata: Metadata
 
     @property
@@ -71,7 +71,7 @@ def version_and_timeout(baseline_version: str | float | None, timeout: float | N
     """Distinguishes the two signatures of ``execute_tool_with_metrics``: a string is a version, a number a timeout.
 
     Raises:
-        TypeError: the third argument is neither, or the timeout is given twice.
+        TypeError: the third argument is neither a string nor a number, or the timeout is given twice.
     """
     if baseline_version is None or isinstance(baseline_version, str):
         return baseline_version, DEFAULT_TIMEOUT_S if timeout is None else timeout

@@ -46,19 +46,17 @@ class MCPWebSocketClient:
     directory, then 127.0.0.1:8079 without a token. They are resolved again at each connect.
 
     Args:
-        host: a name, an address, or a ``ws://…`` or ``wss://…`` URL.
-        max_message_size: bytes; a longer frame from the daemon ends the connection.
-        tls: true for ``wss``, with the system's certificates; an ``ssl.SSLContext`` for others.
-        session_id: a label for logs and audit; generated if None, and the same after reconnects.
-        features: optional protocol features to request; ``()`` makes a plain client.
-        client_name: this program's name in the daemon's logs.
-        workspace: the directory that relative paths in arguments refer to.
-        toolset: the tools to use; None for the daemon's default. The daemon refuses unknown names.
-        on_tools_changed: called when the answer of ``list_tools`` has changed, also after a reconnect.
-        on_question: an async function that answers the questions of running calls (docs/questions.md).
-        answers: the kinds of questions that it answers: ``form``, ``url``, ``sampling``, ``sampling_tools``, ``roots``.
-        on_notification: called with the method and the parameters of each notification about resources, prompts and log
-            messages (docs/protocol.md); what ``call_tool`` has subscribed to is subscribed to again after a reconnect.
+        host: a name, an address, or a ``ws://…`` or ``wss://…`` URL. max_message_size: bytes; a longer frame from the
+        daemon ends the connection. tls: true for ``wss`` with the system's certificates; an ``ssl.SSLContext`` for
+        other certificates. session_id: a label for logs and audit, which stays the same after reconnects; generated if
+        None. features: optional protocol features to request; ``()`` makes a plain client. client_name: this program's
+        name in the daemon's logs. workspace: the base directory of relative paths in arguments. toolset: the toolset to
+        use; None for the daemon's default. The daemon refuses unknown names. on_tools_changed: called when the result
+        of ``list_tools`` has changed, also after a reconnect. on_question: an async function that answers the questions
+        of running calls (docs/questions.md). answers: the kinds of questions that ``on_question`` answers: ``form``,
+        ``url``, ``sampling``, ``sampling_tools``, ``roots``. on_notification: called with the method and the parameters
+        of each notification about resources, prompts and log messages (docs/protocol.md). The client renews
+        subscriptions of ``call_tool`` after a reconnect.
 
     Raises:
         ValueError: a host, port or feature is invalid.
@@ -136,12 +134,12 @@ class MCPWebSocketClient:
 
     @property
     def last_error(self) -> Exception | None:
-        """Why the last attempt to connect failed, or how the last connection ended; the later one."""
+        """The latest failure: of an attempt to connect, or of a connection."""
         return self._link.last_error
 
     @property
     def url(self) -> str:
-        """The URL of the current connection; without one, of the last or the next connection."""
+        """The URL of the current connection, or else of the last or the next connection."""
         return self._endpoint.url
 
     @property
@@ -152,9 +150,9 @@ class MCPWebSocketClient:
     async def connect(self, max_retries: int = ATTEMPTS, backoff_factor: float = BACKOFF_FACTOR) -> bool:
         """Connects unless connected, with up to ``max_retries`` attempts, at least one.
 
-        Waits ``backoff_factor``, then ``backoff_factor²``, … seconds between attempts, 30 at most. A permanent
-        failure, such as a wrong token, ends the attempts. Returns False if all failed; ``last_error`` and the log have
-        the reason. Once connected, the client reconnects automatically until ``disconnect()``.
+        Waits ``backoff_factor``, then ``backoff_factor²``, … seconds between attempts, at most 30. A permanent failure,
+        such as a wrong token, ends the attempts. Returns False if all failed; ``last_error`` and the log have the
+        reason. Once connected, the client reconnects automatically until ``disconnect()``.
         """
         try:
             await self._link.establish(max_retries, backoff_factor)
@@ -163,12 +161,13 @@ class MCPWebSocketClient:
         return True
 
     async def disconnect(self) -> None:
-        """Closes the connection, if any, and stops reconnecting. Calls in flight fail with ``ConnectionLostError``; the
-        session ends for this client."""
+        """Closes the connection, if any, and stops reconnecting. Calls in flight fail with ``ConnectionLostError``, and
+        the client's session ends.
+        """
         await self._link.close()
 
     async def ensure_connected(self, max_retries: int = ATTEMPTS) -> bool:
-        """Connects unless connected. Does not take back a session that was resumed elsewhere."""
+        """Connects unless connected. Does not take over a session that was resumed elsewhere."""
         try:
             await self._link.restore(max_retries)
         except ConnectionFailedError:
@@ -217,16 +216,14 @@ class MCPWebSocketClient:
 
         Args:
             timeout: the call's timeout in seconds, enforced by the daemon; None for the tool's default. The client
-                waits 5 s longer, and then cancels the call. The timeout includes the time to reconnect; if it is None,
-                that time is 30 s.
-            on_progress: called with each ``Progress``, at least every 5 s while the call runs.
-            on_chunk: called with each chunk of the answer's text, a ``str`` with its ``offset`` in the text; needs the
-                ``stream`` feature.
+                waits 5 s longer, and then cancels the call. The timeout includes the time to reconnect; with None, a
+                reconnect may take 30 s.
+            on_progress: called with each ``Progress``, at least every 5 s while the call runs. on_chunk: called with
+            each chunk of the answer's text, a ``str`` with its ``offset`` in the text. Needs the feature ``stream``.
             request_id: the id for ``cancel``; generated if None.
             auto_reconnect: connect first if not connected, and keep waiting after a lost connection as long as the
-                session can be resumed. A call that was sent is never sent in another session: it may have run.
-            traceparent: the span of the caller, as W3C's Trace Context writes it, which becomes the parent of the
-                call's span.
+                session can be resumed. A call that was sent is never sent in another session, because it may have run.
+            traceparent: the caller's span in the format of W3C Trace Context. It becomes the parent of the call's span.
 
         Raises:
             CallError: the daemon's error, by its code; CallTimeoutError if no answer arrives in time.
@@ -261,10 +258,10 @@ class MCPWebSocketClient:
         answers: Sequence[str] | None = None,
         meta: Mapping[str, Any] | None = None,
     ) -> CallToolRes:
-        """Calls a tool and returns its raw answer. In it, errors also have ``metadata``, such as their cost.
+        """Calls a tool and returns its raw answer, in which errors also have ``metadata``, such as their cost.
 
-        Like ``call``, but the daemon's errors are returned. ``on_question`` and ``answers`` replace the client's, which
-        must have an ``on_question`` too. ``meta`` is the ``_meta`` for the MCP server whose tool is called.
+        Like ``call``, but the daemon's errors are returned. ``on_question`` and ``answers`` replace those of the
+        client, which must have an ``on_question``. ``meta`` is the ``_meta`` for the MCP server whose tool is called.
         """
         if timeout is not None and not timeout > 0:
             raise ValueError(f"timeout must be more than 0 seconds, not {timeout}")

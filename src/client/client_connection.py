@@ -1,6 +1,6 @@
 """One open connection to the daemon: sends and receives frames, with a heartbeat.
 
-State that outlives it is in ``client_session``; ``client_link`` reconnects.
+State that outlives the connection is in ``client_session``; ``client_link`` reconnects.
 """
 
 import asyncio
@@ -35,9 +35,9 @@ class ClientConnection:
         self.ack = ack
         self.endpoint = endpoint
         self.going_away = False
-        """The daemon is going away: it answers running calls and accepts no new ones."""
+        """Whether the daemon is going away: it answers running calls, but accepts no new ones."""
         self.confirmed = False
-        """A pong, or a frame other than the ack, has arrived, so the connection works."""
+        """Whether the connection works: a pong, or a frame other than the ack, has arrived."""
         self._socket = socket
         # The smaller limit of both sides; the daemon closes the connection for a longer frame.
         self._max_frame_bytes = min(max_message_size, ack.limits.max_frame_bytes if ack.limits else MAX_FRAME_BYTES)
@@ -53,7 +53,7 @@ class ClientConnection:
         """Connects and exchanges the hello.
 
         Raises:
-            ConnectionFailedError: no daemon listens, or it refused; the message says which and how to fix it.
+            ConnectionFailedError: no daemon listens, or the daemon refused. The message says which, and how to fix it.
         """
         socket = await open_socket(endpoint, tls_context=tls_context, max_message_size=max_message_size)
         try:
@@ -92,7 +92,7 @@ class ClientConnection:
         return self._end[0] if self._end else 1006
 
     async def send(self, frame: bytes) -> None:
-        """Sends a frame. If the connection ends while sending, only ``on_end`` reports that.
+        """Sends a frame. If the connection ends meanwhile, only ``on_end`` reports it.
 
         Raises:
             InvalidArgumentsError: the frame exceeds the limit.
@@ -111,18 +111,18 @@ class ClientConnection:
             pass
 
     async def close(self) -> None:
-        """Closes the connection, cleanly if the peer cooperates; returns when its tasks have ended."""
+        """Closes the connection, cleanly if the peer cooperates. Returns when the connection's tasks have ended."""
         try:
             async with asyncio.timeout(CLOSE_TIMEOUT_S):
                 await self._socket.close()
-        except TimeoutError:  # the peer does not even read the close
+        except TimeoutError:  # the peer does not read the close frame
             self._socket.transport.abort()
         tasks = {task for task in (self._reader, self._heartbeat) if task is not None}
         if tasks:
             await asyncio.wait(tasks)
 
     def lost(self, executed: Executed) -> ConnectionLostError:
-        """Returns the error of a call on this lost connection."""
+        """Returns the error of a call whose connection, this one, was lost."""
         code, reason = self._end or (1006, "")
         message = f"the connection to {self.endpoint.url} was lost: {describe_close(code, reason)}"
         if executed != "no":
@@ -148,9 +148,9 @@ class ClientConnection:
             self._socket.transport.abort()
 
     async def _run_heartbeat(self) -> None:
-        # Replaces the library's keepalive, which can block on sending a ping to a peer that does not read, and waits
-        # for a dead peer to close. The keepalive also times out while a large answer delays the pong on a slow line;
-        # after a resume the same answer would be redelivered, and time out again.
+        # Replaces the library's keepalive, which can block when it sends a ping to a peer that does not read, and waits
+        # for a dead peer to close. It also times out while a large answer delays the pong on a slow line; after a
+        # resume, the same answer would be redelivered, and time out again.
         pause_s = PING_INTERVAL_S
         with suppress(websockets.ConnectionClosed):
             while True:

@@ -1,4 +1,4 @@
-"""Errors of the connection. A call that was answered with an error raises a ``CallError`` instead.
+"""Errors of the connection. If the daemon answers a call with an error, a ``CallError`` is raised instead.
 
 ::
 
@@ -19,7 +19,7 @@ class ConnectionFailedError(ConnectionError):
     """The daemon could not be reached, or refused the hello; the message says where, why and how to fix it.
 
     ``retryable`` is false if the same attempt would fail again, as with a wrong token. ``not_listening`` is true if
-    nothing listens at the address, ``busy`` if the listener accepts no clients at present, ``superseded`` if a later
+    nothing listens at the address; ``busy``, if the listener accepts no clients at present; ``superseded``, if a later
     connection has resumed the session.
     """
 
@@ -42,7 +42,7 @@ class ConnectionFailedError(ConnectionError):
 class ConnectionLostError(ConnectionError):
     """The connection ended before the answer arrived.
 
-    ``executed`` is ``no`` if the call was never sent, else ``maybe``: it may be running or have run.
+    ``executed`` is ``no`` if the call was never sent, otherwise ``maybe``: the call may be running, or may have run.
     ``close_code`` is the WebSocket close code (1006 without a close frame), None without a connection.
     """
 

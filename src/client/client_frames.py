@@ -42,17 +42,21 @@ def hello_frame(
 
 
 class CallFrame(msgspec.Struct, frozen=True, gc=False):
-    """A call, to be sent once or repeatedly: the daemon treats it as the same call whatever its remaining time."""
+    """A call that can be sent repeatedly. The daemon treats all repeats as the same call, even with different
+    timeouts.
+    """
 
     body: bytes
     """The frame without a timeout."""
     deadline: float | None
-    """By the loop's clock; None uses the tool's default timeout."""
+    """The deadline by the loop's clock; None uses the tool's default timeout."""
     survives_reconnect: bool
     """Whether the call is still awaited after its connection ends."""
 
     def frame(self, now: float) -> bytes:
-        """Returns the frame to send now. Past the deadline its timeout is 1 ms: the daemon answers that nothing ran."""
+        """Returns the frame to send now. After the deadline its timeout is 1 ms, so the daemon answers that nothing
+        ran.
+        """
         if self.deadline is None:
             return self.body
         left_ms = max(round((self.deadline - now) * 1000, 3), 1.0)
@@ -101,7 +105,7 @@ def request_ids_frame(op: str, request_ids: Sequence[str]) -> bytes:
 
 
 def read_frame(data: bytes | str) -> ServerFrame | None:
-    """Returns the daemon's frame, or None if this client does not know it: later daemons may send more.
+    """Returns the daemon's frame; None for an unknown frame, which later daemons may send.
 
     A ``call_tool_res`` that does not fit the model still ends its call; its valid fields are used.
     """

@@ -83,7 +83,7 @@ class ClientLink:
                     await asyncio.sleep(min(backoff_factor**attempt, MAX_DELAY_S))
 
     async def restore(self, attempts: int = ATTEMPTS) -> None:
-        """Like ``establish``, but does not take back a session that was resumed elsewhere.
+        """Like ``establish``, but does not take over a session that was resumed elsewhere.
 
         Raises:
             ConnectionFailedError: as raised by ``establish``, or the session was resumed elsewhere.
@@ -142,7 +142,7 @@ class ClientLink:
                 self._cancel_reconnect()
                 self._stop_reconnecting(failed)
             raise
-        if self._attached and self.connection is not None:  # it has ended but has not reported that yet
+        if self._attached and self.connection is not None:  # the connection has ended but has not reported it yet
             self._detach(self.connection)
         self._cancel_reconnect()
         self.connection, self._attached, self._superseded = connection, True, False
@@ -169,7 +169,7 @@ class ClientLink:
         self._reconnecting = asyncio.create_task(self._reconnect(), name="toold client reconnect")
 
     def _detach(self, ended: ClientConnection) -> None:
-        """Tells the session how its connection ended."""
+        """Reports to the session how its connection ended."""
         self._attached, self.last_error = False, ended.lost("maybe")
         notify = self._session.suspend if session_survives(ended.close_code) else self._session.end
         notify(lambda: ended.lost("maybe"))
@@ -183,7 +183,7 @@ class ClientLink:
                 try:
                     await self._attempt()
                 except ConnectionFailedError as failed:
-                    # Once per reason: an outage may last for days.
+                    # Logged once per reason, because an outage may last for days.
                     _log.log(
                         logging.DEBUG if str(failed) == last_message else logging.WARNING,
                         "reconnect failed: %s",

@@ -37,12 +37,12 @@ from .question_callbacks import CallQuestionState, QuestionCallbacks
 _log = logging.getLogger(__name__)
 
 STATUS_TIMEOUT_S: Final = 10.0
-"""The timeout of ``call_status``, which the daemon answers at once."""
+"""The timeout of ``call_status``, which the daemon answers immediately."""
 ACKNOWLEDGE_COUNT: Final = 64
 ACKNOWLEDGE_AFTER_S: Final = 0.5
 """Answers are acknowledged in batches of this number, or after this time."""
 FLUSH_S: Final = 1.0
-"""How long pending frames may take before a clean close."""
+"""The time for sending pending frames before a clean close."""
 
 
 class ClientSession:
@@ -76,7 +76,7 @@ class ClientSession:
     # --- connections -------------------------------------------------------------------------------------------------
 
     def adopt(self, connection: ClientConnection) -> None:
-        """Continues on this connection. If the daemon did not resume the session, earlier calls are lost."""
+        """Continues the session on this connection. If the daemon did not resume it, earlier calls are lost."""
         if self.key is not None and not connection.ack.resumed:
             _log.warning("%s: the session could not be resumed; a new one was started", connection.endpoint.url)
             self.end(
@@ -96,7 +96,7 @@ class ClientSession:
             self._resuming = self._in_background(partial(self._resume_calls, connection, waiting))
 
     def next_connection_number(self) -> int:
-        """Returns a higher number for each attempt to connect, so that the daemon refuses one that arrives late."""
+        """Returns a higher number for each attempt to connect, so that the daemon refuses attempts that arrive late."""
         self._attempts += 1
         return self._attempts
 
@@ -109,14 +109,14 @@ class ClientSession:
                 waiting.answer.set_exception(make_error())
 
     def end(self, make_error: Callable[[], Exception]) -> None:
-        """Ends the session. Calls that were never sent stay with their callers, for another session."""
+        """Ends the session. Calls that were never sent stay pending, for another session."""
         self.key = None
         self._cancelling.clear()
         self._received.clear()
         self.suspend(make_error)
 
     async def flush(self) -> None:
-        """Sends pending frames before a clean close, for one second at most."""
+        """Sends pending frames before a clean close, for at most one second."""
         self._acknowledge()
         if self._background:
             await asyncio.wait(self._background, timeout=FLUSH_S)
@@ -150,7 +150,7 @@ class ClientSession:
                 await _resend(connection, pending, call)
 
     async def _ask_status(self, connection: ClientConnection, request_ids: Sequence[str]) -> Mapping[str, CallStatus]:
-        """Returns the status of these calls; empty if unanswered, which is safe: no call runs twice."""
+        """Returns the status of these calls; empty if there is no answer, which is safe because no call runs twice."""
         self._status = asyncio.get_running_loop().create_future()
         try:
             async with asyncio.timeout(STATUS_TIMEOUT_S):
@@ -162,7 +162,7 @@ class ClientSession:
             self._status = None
 
     def follow_again(self, name: str, arguments: Mapping[str, Any] | None) -> None:
-        """Keeps in mind what a call of a method about resources changes: each new connection must follow it too."""
+        """Remembers subscriptions of calls of resource methods, because each new connection must subscribe again."""
         uri = str((arguments or {}).get("uri"))
         if name == "resources/unsubscribe":
             self._follows.pop(uri, None)

@@ -31,7 +31,7 @@ _PATH: Final = re.compile(r"(/[\w.~%-]*)*", re.ASCII)
 HOST_VARIABLES: Final = ("TOOLD_HOST", "EXAI_WS_HOST")
 PORT_VARIABLES: Final = ("TOOLD_PORT", "EXAI_WS_PORT")
 TOKEN_VARIABLES: Final = ("TOOLD_TOKEN", "EXAI_WS_TOKEN")
-"""In order of precedence; the second names are those of older scripts."""
+"""The variables in order of precedence. The second names are from older scripts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +64,13 @@ class DaemonEndpoint:
     tls: bool
     token: str | None = field(default=None, repr=False)
     token_source: str = field(default="", compare=False)
-    """One sentence: where the token came from, and what to do if it is rejected."""
+    """One sentence that says where the token came from, and what to do if it is rejected."""
     unannounced: bool = field(default=False, compare=False)
-    """Whether the address is the default, no daemon announced it, and the only token is the state directory's, which
-    must not be sent there."""
+    """Whether the address is the unannounced default, and the only token is the state directory's, which must not be
+    sent there.
+    """
     path: str = "/"
-    """The daemon accepts any path; a proxy in front of it may require one."""
+    """The URL's path. The daemon accepts any path, but a proxy in front of it may require one."""
 
     @property
     def url(self) -> str:
@@ -79,8 +80,8 @@ class DaemonEndpoint:
 def resolve(request: EndpointRequest, env: Mapping[str, str], announced: Announcement) -> DaemonEndpoint:
     """Decides where to connect, in this order: request, environment, announcement, 127.0.0.1:8079.
 
-    The announcement is for this machine: its port and TLS apply only if the host is this machine and no other port is
-    named. Its token is never sent to another machine, nor to the default address.
+    The announcement applies to this machine: its port and TLS are used only if the host is this machine and no other
+    port is named. Its token is never sent to another machine, nor to the default address.
 
     Raises:
         ValueError: a host or port is invalid; the message names its origin.

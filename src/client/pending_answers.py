@@ -66,15 +66,16 @@ class PendingAnswer(msgspec.Struct, eq=False):
     request_id: str
     answer: asyncio.Future[Answer]
     call: CallFrame | None
-    """None for other requests."""
+    """The call's frame; None for other requests."""
     on_progress: OnProgress | None
     on_chunk: OnChunk | None
     sent: bool = False
-    """Whether it was sent on any connection, so that it may have had an effect."""
+    """Whether the request was sent on any connection, so that it may have had an effect."""
     questions: CallQuestionState = msgspec.field(default_factory=CallQuestionState)
     accepted: bool = False
-    """Whether the daemon accepted the call, which it reports to clients with the feature ``ack``. An answer to a call
-    that it did not accept is a rejection."""
+    """Whether the daemon accepted the call, which it reports to clients with the feature ``ack``. The answer to a call
+    that was not accepted is a rejection.
+    """
 
     @property
     def open(self) -> bool:
@@ -168,8 +169,9 @@ class PendingAnswers:
                     run_callback(waiting.on_chunk, TextChunk(frame.text, frame.offset))
 
     def _not_running(self, frame: CancelRes) -> None:
-        """Handles a cancel of a call that is not running. A call that is pending here will be answered, unless it never
-        reached the daemon."""
+        """Handles a cancel of a call that is not running. A call that is pending here will still be answered, unless it
+        never reached the daemon.
+        """
         waiting = self.open_request(frame.request_id)
         if waiting and waiting.call is None:
             waiting.answer.set_result(frame)
@@ -193,4 +195,4 @@ def run_callback(callback: Callable[..., None], *values: object) -> None:
     try:
         callback(*values)
     except Exception:  # noqa: BLE001 - must not end the reader that all calls depend on
-        _log.exception("a callback failed")
+        _log.exception("callback failed")

@@ -1,4 +1,4 @@
-"""Answers the daemon's questions by callbacks. Uses tasks and frames, no socket."""
+"""Answers the daemon's questions with callbacks. Uses tasks and frames, but no socket."""
 
 import asyncio
 import logging
@@ -26,11 +26,11 @@ class CallQuestionState(msgspec.Struct, eq=False):
 
     on_question: OnQuestion | None = None
     timeout: asyncio.Timeout | None = None
-    """The call's timeout on this side; its clock is stopped while a question is open, as the daemon's does."""
+    """The call's timeout on this side. Its clock stops while a question is open, as in the daemon."""
     left_s: float = 0.0
     asking: dict[str, asyncio.Task[None]] = msgspec.field(default_factory=dict)
     answered: dict[str, bytes] = msgspec.field(default_factory=dict)
-    """Answers that were sent. They may be lost with the connection; then the daemon asks again after a resume."""
+    """Answers that were sent. They may be lost with the connection; the daemon then asks again after a resume."""
 
     def stop_clock(self, seconds: float) -> None:
         if self.timeout is not None and not self.timeout.expired() and (when := self.timeout.when()) is not None:
@@ -44,7 +44,7 @@ class CallQuestionState(msgspec.Struct, eq=False):
             self.timeout.reschedule(asyncio.get_running_loop().time() + self.left_s)
 
     def end(self) -> None:
-        """The call has its answer."""
+        """Ends the questions, because the call has its answer."""
         self.timeout = None
         for task in self.asking.values():
             task.cancel()
@@ -61,7 +61,7 @@ class QuestionCallbacks:
         self._send = send
 
     def ask(self, frame: QuestionFrame) -> None:
-        """Runs the callback, unless it is running already. If the question was answered, sends the answer again."""
+        """Runs the callback, unless it is already running. If the question was answered, sends the answer again."""
         state = self._find(frame.request_id)
         if state is None or state.on_question is None or frame.question_id in state.asking:
             return

@@ -1,4 +1,4 @@
-"""When a client reconnects, by the close code of its connection. Pure: the caller passes the random draw.
+"""Decides when a client reconnects, by the close code of its connection. Pure: the caller passes the random draw.
 
 A restart of the daemon disconnects all its clients at once, so their first delay is spread over a whole window, and
 later delays use exponential backoff.
@@ -23,7 +23,7 @@ ReconnectWhen = Literal["at once", "later", "never"]
 """``at once``: after the first delay; ``later``: skips the short delays; ``never``: only on request."""
 
 FIRST_WINDOW_S: Final = 1.0
-"""About the time that a daemon takes to restart; it can greet 1,000 clients within it."""
+"""The window of the first delay: about the time of a daemon's restart. A daemon can greet 1,000 clients within it."""
 MAX_DELAY_S: Final = 30.0
 LATER_STEP: Final = 3
 """The first backoff step for ``later``: 4 to 8 s."""
@@ -42,14 +42,16 @@ def reconnect_when(close_code: int) -> ReconnectWhen:
 
 
 def session_survives(close_code: int) -> bool:
-    """Whether the session can be resumed. Not after 1009: the daemon would redeliver the frame that was too long."""
+    """Whether the session can be resumed. False after 1009, because the daemon would redeliver the frame that was too
+    long.
+    """
     return close_code not in _NO_RECONNECT_CODES and close_code != CLOSE_TOO_BIG
 
 
 def reconnect_delay_s(step: int, draw: float) -> float:
-    """Returns the seconds before reconnect attempt ``step`` (from 0); ``draw`` is evenly random in [0, 1).
+    """Returns the seconds before reconnect attempt ``step`` (from 0); ``draw`` is a uniform random number in [0, 1).
 
-    The first delay is drawn from the whole window: it spreads the clients that lost one daemon in the same moment.
+    The first delay is drawn from the whole window, to spread the clients that lost a daemon at the same moment.
     """
     if step == 0:
         return FIRST_WINDOW_S * draw

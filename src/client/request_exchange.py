@@ -18,9 +18,9 @@ from .pending_answers import Answer, OnChunk, OnProgress, PendingAnswer, expect_
 from .question_callbacks import OnQuestion
 
 GRACE_S: Final = 5.0
-"""How much longer than the daemon the client waits, so that the daemon's more detailed TIMEOUT arrives."""
+"""The client waits this much longer than the daemon, so that the daemon's more detailed TIMEOUT arrives."""
 REQUEST_TIMEOUT_S: Final = 10.0
-"""For requests that the daemon answers at once: list_tools, ping, health, cancel."""
+"""The timeout of requests that the daemon answers at once: list_tools, ping, health, cancel."""
 
 
 class RequestExchange:
@@ -97,7 +97,7 @@ class RequestExchange:
         """Waits for an open connection.
 
         Raises:
-            ConnectionFailedError: there was none within 30 s, or reconnecting stopped.
+            ConnectionFailedError: no connection was open within 30 s, or reconnecting stopped.
             ConnectionLostError: the client was disconnected in the meantime.
         """
         if not self._link.connected:
@@ -143,7 +143,7 @@ class RequestExchange:
         """Waits until a connection accepts calls, or the pending call is answered.
 
         Raises:
-            ConnectionFailedError: there was none before the deadline, or reconnecting stopped.
+            ConnectionFailedError: no connection was open before the deadline, or reconnecting stopped.
             ConnectionLostError: the client was disconnected in the meantime.
         """
         try:
@@ -158,7 +158,7 @@ class RequestExchange:
         """Returns the open connection.
 
         Raises:
-            ConnectionLostError: there is none.
+            ConnectionLostError: there is no open connection.
         """
         connection = self._link.connection
         if connection is None:

@@ -17,11 +17,11 @@ from .daemon_endpoint import DaemonEndpoint
 from .reconnect_policy import reconnect_when
 
 OPEN_TIMEOUT_S: Final = 10.0
-"""For the TCP, TLS and WebSocket handshakes, and again for the hello."""
+"""The timeout of the TCP, TLS and WebSocket handshakes together, and again of the hello."""
 CLOSE_TIMEOUT_S: Final = 5.0
 
 _STARTING: Final = frozenset({502, 503, 504})
-"""503 comes from the daemon; the others from a proxy that cannot reach it."""
+"""503 comes from the daemon; the others, from a proxy that cannot reach it."""
 
 
 class OpenSocket(ClientConnection):
@@ -41,7 +41,7 @@ async def open_socket(
     """Opens a WebSocket to the endpoint.
 
     Raises:
-        ConnectionFailedError: nothing listens, it is not a WebSocket server, or its certificate is not trusted.
+        ConnectionFailedError: nothing listens, the server does not speak WebSocket, or its certificate is not trusted.
     """
     if endpoint.unannounced:
         raise ConnectionFailedError(
@@ -92,7 +92,7 @@ async def open_socket(
 
 
 def is_refusal(error: OSError) -> bool:
-    """Whether nothing listens; for a name with several addresses, asyncio joins their errors into one text."""
+    """Whether nothing listens. For a name with several addresses, asyncio joins their errors into one text."""
     if error.errno is not None:
         return error.errno == errno.ECONNREFUSED
     codes = re.findall(r"\[Errno (\d+)\]", str(error))
@@ -103,7 +103,7 @@ async def exchange_hello(socket: ClientConnection, endpoint: DaemonEndpoint, hel
     """Sends the hello and returns the ack, which has ``ok`` true.
 
     Raises:
-        ConnectionFailedError: the daemon refused, or it is not a daemon.
+        ConnectionFailedError: the daemon refused, or the server is not a daemon.
     """
     try:
         async with asyncio.timeout(OPEN_TIMEOUT_S):

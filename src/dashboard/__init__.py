@@ -1,7 +1,7 @@
 """The pages of the dashboard: templates, their filters, and the assets that they load. Pure.
 
-The transport ``transports/dashboard`` renders pages with this package. The package knows the rows of status reports and
-how they are shown to people. It must never know sockets, cookies, sessions, the store, or how calls run.
+The transport ``transports/dashboard`` renders pages with this package. The package knows the rows of status reports,
+and how to show them to people. It must not know sockets, cookies, sessions, the store, or how calls run.
 """
 
 from .argument_form import FormField, argument_form

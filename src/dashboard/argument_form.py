@@ -10,15 +10,19 @@ from typing import Any, Final, Literal
 FieldKind = Literal[
     "text", "long_text", "secret", "number", "boolean", "choice", "paths", "content", "list", "group", "union", "json"
 ]
-"""``paths`` is a list of paths, one per line; ``content`` the content of a file in Base64; ``json`` any other value."""
+"""``paths`` is a list of paths, one per line; ``content``, the content of a file in Base64; ``json``, any other
+value.
+"""
 
 MAX_DEPTH: Final = 6
-"""Values that are nested deeper are written as JSON."""
+"""The maximum nesting of fields. Deeper values are written as JSON."""
 MAX_FIELDS: Final = 400
-"""The most fields of one form, which references can multiply; all other values are written as JSON."""
+"""The maximum number of fields in one form, because references can multiply them. All other values are written as
+JSON.
+"""
 MAX_CHOICES: Final = 500
 LONG_TEXT_CHARS: Final = 500
-"""The field of a text that may be longer has several lines."""
+"""A text that may be longer gets a field with several lines."""
 _LONG_TEXTS: Final = frozenset(
     {
         "prompt",
@@ -47,35 +51,33 @@ class FormField:
     """One argument, or a part of one."""
 
     key: str
-    """Its name in its object; empty in lists and unions."""
+    """The name in the object; empty in lists and unions."""
     kind: FieldKind
     required: bool = False
     description: str = ""
     default: Any = None
-    """Its default value or an example; None if there is neither."""
+    """The default value or an example; None if there is neither."""
     whole: bool = False
-    """Whether it is a number without a fraction."""
+    """Whether the number has no fraction."""
     nullable: bool = False
     least: float | None = None
     most: float | None = None
     max_chars: int | None = None
     choices: tuple[Any, ...] = ()
     fields: tuple["FormField", ...] = ()
-    """Of a group: the parts of the object."""
+    """For a group: the parts of the object."""
     open: bool = False
-    """Of a group: whether it may have other parts, which are written as JSON."""
+    """For a group: whether the object may have other parts, which are written as JSON."""
     item: "FormField | None" = None
-    """Of a list."""
+    """For a list: the field of one item."""
     options: tuple["FormField", ...] = ()
-    """Of a union."""
+    """For a union: the fields of its options."""
     title: str = ""
-    """Of an option of a union: its title."""
+    """For an option of a union: its title."""
 
 
 def argument_form(schema: Mapping[str, Any]) -> FormField:
-    """Returns the group of a tool's arguments. Never fails: a schema that it does not understand becomes a field for
-    JSON.
-    """
+    """Returns the group of a tool's arguments. Never fails: unsupported schemas become fields for JSON."""
     return _Reader(schema).group("", schema, required=True, depth=0)
 
 
@@ -229,7 +231,7 @@ def _example(schema: Mapping[str, Any]) -> Any:
 
 
 def _name_of(field: FormField) -> str:
-    """A title for an option that has none."""
+    """A title for an option without one."""
     match field.kind:
         case "group":
             return ", ".join(part.key for part in field.fields if part.required)[:60] or "object"

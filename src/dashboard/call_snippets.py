@@ -9,14 +9,12 @@ from typing import Any, Final
 from urllib.parse import quote
 
 MAX_CHARS: Final = 20_000
-"""The longest text that is shown: command lines accept no longer one."""
+"""The maximum length of a shown text. Command lines do not accept longer ones."""
 _PLAIN_KEY: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 
 
 def call_snippets(tool: str, arguments: Mapping[str, Any], address: str) -> list[tuple[str, str]]:
-    """Returns the title and the text of each form. ``address`` is the address of the HTTP port as the browser knows
-    it.
-    """
+    """Returns the title and the text of each form. ``address`` is the HTTP port's address in the browser."""
     snippets = [
         ("Command line", _command(tool, arguments)),
         ("Python", _python(tool, arguments)),

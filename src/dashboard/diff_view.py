@@ -1,4 +1,4 @@
-"""The lines of a diff, as pages show them. Pure."""
+"""Splits a diff into lines for pages. Pure."""
 
 from typing import Final
 

@@ -15,7 +15,7 @@ from .argument_form import FormField
 WHOLE: Final = "|json"
 """The name of the field that replaces the form: all arguments as JSON."""
 MAX_ITEMS: Final = 1_000
-"""Items of one list of the form."""
+"""The maximum number of items of one list of the form."""
 _ABSENT: Final = object()
 
 

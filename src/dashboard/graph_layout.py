@@ -8,14 +8,14 @@ NODE_WIDTH: Final = 204
 NODE_HEIGHT: Final = 60
 _GAP_X, _GAP_Y, _MARGIN = 64, 22, 14
 _RETURN_DEPTH: Final = 34
-"""How far below the nodes an edge leads back."""
+"""The distance below the nodes at which an edge leads back."""
 
 EdgeKind = Literal["flow", "delegates", "repeats"]
 
 
 @dataclass(frozen=True, slots=True)
 class GraphNode:
-    """One node; its place is the next free one of its column."""
+    """One node. It gets the next free place in its column."""
 
     id: str
     column: int

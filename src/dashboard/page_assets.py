@@ -1,4 +1,4 @@
-"""The scripts and styles of the pages, as ``make ui`` built them."""
+"""The scripts and styles of the pages, built by ``make ui``."""
 
 import gzip
 import hashlib
@@ -23,7 +23,7 @@ class Asset:
     """One file that pages load."""
 
     url_name: str
-    """Its name with a hash of its content, so that browsers can cache it forever."""
+    """The name with a hash of the content, so that browsers can cache the file forever."""
     media_type: str
     content: bytes
     compressed: bytes
@@ -48,7 +48,7 @@ def load_assets(directory: Path = ASSETS_DIRECTORY) -> Assets:
     """Reads the built assets.
 
     Raises:
-        AssetError: there are none.
+        AssetError: the assets are missing.
     """
     try:
         files = {path.name: path.read_bytes() for path in directory.iterdir() if path.suffix in MEDIA_TYPES}

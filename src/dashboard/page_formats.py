@@ -1,4 +1,4 @@
-"""How pages show values: times, durations, sizes, amounts of money, and untrusted text."""
+"""Formats values for pages: times, durations, sizes, amounts of money, and untrusted text."""
 
 import json
 import re
@@ -13,10 +13,10 @@ from ..protocol.terminal_text import one_line, terminal_safe
 from .form_arguments import child_name
 
 LONG_TEXT_CHARS: Final = 20_000
-"""The middle of a longer text is omitted."""
+"""The maximum length of a text. The middle of a longer text is omitted."""
 _CODE_SPAN: Final = re.compile(r"`([^`\n]{1,200})`")
 _LINE_BREAK: Final = re.compile(r"\n(?=[^\s*#>|\d-])")
-"""A line break within a sentence, and not before an item of a list."""
+"""Matches a line break within a sentence, but not before an item of a list."""
 
 
 def duration(milliseconds: float | None) -> str:
@@ -62,7 +62,7 @@ def _amount(amount: float) -> str:
 
 
 def when(unix: float | None) -> str | Markup:
-    """A time, which the page's script shows in the browser's time zone."""
+    """A time. The page's script shows it in the browser's time zone."""
     if unix is None:
         return "–"
     try:
@@ -74,7 +74,7 @@ def when(unix: float | None) -> str | Markup:
 
 
 def since(unix: float) -> str | Markup:
-    """The time since then, which the page's script keeps up to date."""
+    """The time since ``unix``. The page's script keeps it up to date."""
     return Markup(f'<span data-since="{round(unix, 3)}"></span>')  # noqa: S704 - only a number
 
 
@@ -89,13 +89,13 @@ def sentence(text: object, characters: int = 180) -> str:
 
 
 def prose(text: object) -> Markup:
-    """A description in paragraphs. Text between backquotes becomes code; other Markdown is shown as it is."""
+    """A description in paragraphs. Text between backquotes becomes code; other Markdown stays unchanged."""
     paragraphs = [part for part in re.split(r"\n[ \t]*\n", block(text).strip()) if part.strip()]
     return Markup("").join(Markup("<p>{}</p>").format(code_spans(_LINE_BREAK.sub(" ", part))) for part in paragraphs)
 
 
 def code_spans(text: object) -> Markup:
-    """A text in which text between backquotes becomes code."""
+    """A text with code between backquotes."""
     parts = _CODE_SPAN.split(str(text))
     return Markup("").join(
         Markup("<code>{}</code>").format(part) if place % 2 else escape(part) for place, part in enumerate(parts)

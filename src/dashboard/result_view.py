@@ -1,4 +1,4 @@
-"""A call's result as the page shows it. Pure."""
+"""A call's result in the form for pages. Pure."""
 
 import json
 from typing import Any, Final
@@ -9,9 +9,9 @@ from ..protocol.error_codes import ERROR_CLASSES, ErrorCode
 from ..protocol.tool_call import AudioContent, EmbeddedResource, ImageContent, ResourceLink, ToolResult, plain_text
 
 IMAGE_TYPES: Final = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
-"""The image types that can be shown on request. Not SVG, which is a document and not only an image."""
+"""The image types that can be shown on request. SVG is excluded, because it is a document and may contain scripts."""
 MAX_IMAGE_CHARS: Final = 8 * 1024 * 1024
-"""The largest size of an image's Base64; of a larger image, only the type and size are shown."""
+"""The maximum size of an image's Base64. For a larger image, only the type and size are shown."""
 MAX_BLOCKS: Final = 100
 
 
@@ -20,7 +20,7 @@ def shown_result(result: ToolResult) -> dict[str, Any]:
     metadata, error = result.metadata, result.error
     structured = None if result.structured is msgspec.UNSET else result.structured
     blocks = [_block(block) for block in result.outputs[:MAX_BLOCKS]]
-    # Most tools send their data as text too.
+    # Most tools also send their data as text.
     if structured is not None:
         blocks = [block for block in blocks if not (block["kind"] == "text" and _is_json_of(block["text"], structured))]
     return {

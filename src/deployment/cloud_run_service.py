@@ -1,4 +1,4 @@
-"""The objects of Cloud Run's and Secret Manager's APIs that a deployment makes and reads. Pure."""
+"""The objects of Cloud Run's and Secret Manager's APIs that a deployment creates and reads. Pure."""
 
 import re
 from collections.abc import Mapping
@@ -9,18 +9,18 @@ from .deploy_request import DeployPlan
 from .deploy_settings import CloudRunSettings
 
 JOB_LABEL: Final = "toold-job"
-"""Marks what a job made: nothing without this label and the job's id is changed or removed."""
+"""The label of objects that a job creates. Objects without this label and the job's id are not changed or removed."""
 INVOKER: Final = "roles/run.invoker"
 ACCESSOR: Final = "roles/secretmanager.secretAccessor"
 ALL_USERS: Final = "allUsers"
 _OPERATION: Final = re.compile(
     r"projects/[A-Za-z0-9._:-]{1,100}/locations/[a-z0-9-]{1,63}/operations/[A-Za-z0-9._-]{1,200}"
 )
-"""Names of operations, by the pages of version 2 of Cloud Run's API."""
+"""The format of names of operations, from the documentation of version 2 of Cloud Run's API."""
 
 
 def service_body(plan: DeployPlan, cloud: CloudRunSettings, job_id: str) -> dict[str, Any]:
-    """The service, as ``projects.locations.services.create`` of version 2 takes it."""
+    """The body of ``projects.locations.services.create`` of version 2."""
     container = {
         "image": plan.image,
         "ports": [{"containerPort": plan.port}],
@@ -37,7 +37,7 @@ def service_body(plan: DeployPlan, cloud: CloudRunSettings, job_id: str) -> dict
 
 
 def _env(plan: DeployPlan, cloud: CloudRunSettings) -> list[dict[str, Any]]:
-    """The variables of cs-agent-service, the predecessor's container; those of the settings go first."""
+    """The variables of cs-agent-service, the predecessor's container. Variables of the settings take precedence."""
     own = {
         "AGENT_NAME": plan.agent_name,
         "PROMPT_REF": plan.prompt_ref,
@@ -55,18 +55,18 @@ def _env(plan: DeployPlan, cloud: CloudRunSettings) -> list[dict[str, Any]]:
 
 
 def secret_body(job_id: str) -> dict[str, Any]:
-    """A secret, as ``projects.secrets.create`` takes it."""
+    """The body of ``projects.secrets.create``."""
     return {"labels": {JOB_LABEL: job_id}, "replication": {"automatic": {}}}
 
 
 def is_of_job(resource: Mapping[str, Any], job_id: str) -> bool:
-    """Whether the job made it."""
+    """Whether the job created the resource."""
     labels = resource.get("labels")
     return isinstance(labels, Mapping) and labels.get(JOB_LABEL) == job_id
 
 
 def readiness(service: Mapping[str, Any]) -> tuple[Literal["ready", "waiting", "failed"], str]:
-    """Whether the service runs, and why not."""
+    """Whether the service runs, and the reason if it does not."""
     condition = service.get("terminalCondition")
     condition = condition if isinstance(condition, Mapping) else {}
     message = str(condition.get("message") or "no reason was given")[:500]
@@ -82,7 +82,7 @@ def operation_name(operation: Mapping[str, Any]) -> str:
     """The name of a long-running operation, which is part of a path.
 
     Raises:
-        ToolExecutionError: it has none.
+        ToolExecutionError: the operation has no name.
     """
     name = operation.get("name")
     if not isinstance(name, str) or not _OPERATION.fullmatch(name):
@@ -91,17 +91,17 @@ def operation_name(operation: Mapping[str, Any]) -> str:
 
 
 def with_member(policy: Mapping[str, Any], role: str, member: str) -> dict[str, Any] | None:
-    """An IAM policy in which the member has the role; None if it has it already.
+    """The IAM policy with this role for the member; None if the member already has the role.
 
     Raises:
-        ToolExecutionError: it has another form. It is then not written back, since that would remove grants.
+        ToolExecutionError: the policy has another form. It must not be written back, because that would remove grants.
     """
     raw = policy.get("bindings", [])
     if not isinstance(raw, list) or not all(map(_is_binding, raw)):
-        raise ToolExecutionError("The access policy has a form that toold does not know; it is left as it is.")
+        raise ToolExecutionError("The access policy has a form that toold does not know; it was not changed.")
     bindings = [dict(each) for each in raw]
     for binding in bindings:
-        # A binding with a condition grants the role only sometimes.
+        # A binding with a condition does not always grant the role.
         if binding.get("role") == role and "condition" not in binding:
             members = list(binding.get("members") or ())
             if member in members:
@@ -116,8 +116,8 @@ def _is_binding(value: object) -> bool:
 
 
 def reader_of(secret: Mapping[str, Any], cloud: CloudRunSettings) -> str | None:
-    """The member that reads the secret: the account of the containers. The default one has the project's number, which
-    the secret's name has.
+    """The member that reads the secret: the containers' account. The name of the default account contains the project's
+    number, which is also in the secret's name.
     """
     if cloud.account is not None:
         return f"serviceAccount:{cloud.account}"

@@ -28,7 +28,7 @@ from .deployment_service import DeploymentService
 from .litellm_keys import LiteLlmKeys, derived_key
 
 SERVICE_S: Final = 900.0
-"""The time for creating or deleting a service, of which pulling the image takes most."""
+"""The timeout of creating or deleting a service. Pulling the image takes most of this time."""
 
 
 class CloudRunTarget:
@@ -37,7 +37,7 @@ class CloudRunTarget:
     def __init__(
         self, service: DeploymentService, settings: DeploySettings, cloud: CloudRunSettings, secret: bytes
     ) -> None:
-        """``secret``: the daemon's, from which the keys of containers are derived."""
+        """``secret`` is the daemon's secret, from which the containers' keys are derived."""
         self._service = service
         self._settings = settings
         self._cloud = cloud
@@ -163,15 +163,15 @@ class CloudRunTarget:
         return f"the Cloud Run service {deployment.name}"
 
     async def _end(self, operation: Mapping[str, Any]) -> None:
-        """Return once a long-running operation has ended.
+        """Wait until a long-running operation has ended.
 
         Raises:
-            ToolExecutionError: it failed, or has no name by which it can be looked at.
+            ToolExecutionError: the operation failed, or has no name by which it can be read.
         """
         while operation.get("done") is not True:
             await asyncio.sleep(self._settings.poll_s)
             latest = await self._run.get(f"/v2/{operation_name(operation)}")
-            if latest is None:  # operations are deleted some time after their end
+            if latest is None:  # operations are deleted after some time
                 return
             operation = latest
         error = operation.get("error")
@@ -187,13 +187,13 @@ class CloudRunTarget:
         service = await self._wait_until_ready(deployment)
         url = service.get("uri")
         if not isinstance(url, str) or not url:
-            raise ToolExecutionError("Cloud Run has no URL of the service.")
+            raise ToolExecutionError("Cloud Run returned no URL for the service.")
         await self._service.change(deployment.name, deployment.job_id, url=url, state="ready")
         return {"url": url}
 
 
 async def _grant(api: DeploymentApiClient, path: str, role: str, member: str) -> None:
-    """Give a role on a resource, unless the member has it."""
+    """Grant a role on a resource to a member, unless the member has it."""
     policy = await api.get(f"{path}:getIamPolicy")
     changed = with_member(policy or {}, role, member)
     if changed is not None:

@@ -1,7 +1,7 @@
 """A job: the phases of a deployment as child calls, and their removal if one fails or the job is cancelled.
 
 The journal has each phase that ended, so a job that continues after a restart does not repeat it. A phase that was
-interrupted, or failed for a reason that may pass, is tried again under another name: it looks first what is there.
+interrupted, or failed for a temporary reason, is tried again under another name. It first checks what exists.
 """
 
 import asyncio
@@ -19,15 +19,15 @@ from .deployment_records import Deployment
 from .deployment_service import DeploymentService
 
 ATTEMPTS: Final = 4
-"""How often one phase, or its removal, is tried before it counts as failed."""
+"""The number of attempts of a phase, or of its removal, before it counts as failed."""
 REMOVAL_S: Final = 600.0
-"""The time of a job for removing what it made, in addition to that for its phases."""
+"""The time of a job for removing what it created, in addition to the time for its phases."""
 
 _CANCELLED: Final = "The job was cancelled."
 
 
 class PhaseArguments(Arguments):
-    """Which phase; the audit has it."""
+    """The phase, for the audit."""
 
     service_name: str
     phase: str
@@ -35,33 +35,33 @@ class PhaseArguments(Arguments):
 
 @tool("deploy_phase", read_only=False, open_world=True, idempotent=True, unmetered=True)
 async def deploy_phase(_arguments: PhaseArguments, _context: LookupContext) -> None:
-    """One phase of a deployment: looks whether it is done, and does it if not."""
-    raise NotImplementedError  # each job gives it its function
+    """One phase of a deployment. Checks whether it is done, and does it if not."""
+    raise NotImplementedError  # each job replaces the function
 
 
 @tool("deploy_removal", read_only=False, open_world=True, idempotent=True, destructive=True, unmetered=True)
 async def deploy_removal(_arguments: PhaseArguments, _context: LookupContext) -> None:
-    """Removes what one phase of a deployment made, if it is still there."""
+    """Removes what one phase of a deployment created, if it still exists."""
     raise NotImplementedError  # as above
 
 
 class Removal(msgspec.Struct, frozen=True):
-    """What was removed of a deployment."""
+    """The outcome of removing a deployment."""
 
     undone: tuple[str, ...] = ()
     not_undone: tuple[str, ...] = ()
-    """What may still be there, and why."""
+    """Descriptions of what may still exist, and why."""
 
     def fields(self) -> dict[str, Any]:
         return {"undone": list(self.undone), "not_undone": list(self.not_undone)}
 
     def __str__(self) -> str:
-        undone = f"Undone: {', '.join(self.undone)}." if self.undone else "There was nothing to undo."
+        undone = f"Undone: {', '.join(self.undone)}." if self.undone else "Nothing had to be undone."
         return undone + (f" Not undone: {'; '.join(self.not_undone)}." if self.not_undone else "")
 
 
 class DeployJob:
-    """One run of a job. ``context`` is that of its detached call."""
+    """One run of a job. ``context`` is the context of its detached call."""
 
     def __init__(self, service: DeploymentService, context: OrchestrationContext, name: str, poll_s: float) -> None:
         self._service = service
@@ -73,11 +73,11 @@ class DeployJob:
     async def deploy(
         self, first: DeployPhase, later: Callable[[Mapping[str, Any]], tuple[Deployment, Sequence[DeployPhase]]]
     ) -> dict[str, Any]:
-        """Run all phases; ``later`` returns those after the first, from its result.
+        """Run all phases; ``later`` returns the phases after the first from its result.
 
         Raises:
-            CallCancelledError: the job was cancelled; ``details`` has what was undone.
-            ToolExecutionError: a phase failed; likewise.
+            CallCancelledError: the job was cancelled; ``details`` has what was undone. ToolExecutionError: a phase
+            failed; ``details`` has what was undone.
         """
         self._context.progress(first.name, 0)
         result = await self._make(first, f"{first.name}:{self._name}")
@@ -100,7 +100,7 @@ class DeployJob:
         return {"service_name": self._name, "target": plan.target, **ignored, **facts}
 
     async def remove(self, phases: Iterable[DeployPhase]) -> Removal:
-        """Remove what these phases made, in this order; the last one is the record, which stays if others failed."""
+        """Remove what these phases created, in this order. The last one is the record, which stays if others failed."""
         undone: list[str] = []
         failed: list[str] = []
         *others, record = phases
@@ -142,7 +142,7 @@ class DeployJob:
         )
 
     async def _unless_cancelled(self, make: Callable[[], Awaitable[Mapping[str, Any]]]) -> Mapping[str, Any]:
-        """What a phase returns. A job that is cancelled interrupts it; its removal looks what is there."""
+        """Run a phase and return its fields. A cancelled job interrupts it; the removal checks what exists."""
         if self._cancelled.is_set():
             raise CallCancelledError.content_free(_CANCELLED, executed="no")
         work = asyncio.ensure_future(make())
@@ -159,13 +159,13 @@ class DeployJob:
                 await asyncio.wait({work})
 
     async def _attempts(self, called: Tool, phase: DeployPhase, child: str, left: Callable[[], float]) -> ToolResult:
-        """The result of the first attempt that succeeds, or fails for good; or of the last one."""
+        """The result of the first attempt that succeeds or fails permanently, or of the last attempt."""
         arguments = {"service_name": self._name, "phase": phase.name}
         attempt = 0
         while True:
             attempt += 1
             name = child if attempt == 1 else f"{child}#{attempt}"
-            timeout_s = max(0.001, min(phase.timeout_s, left()))  # without time left it fails at once, with TIMEOUT
+            timeout_s = max(0.001, min(phase.timeout_s, left()))  # without time, it fails at once with TIMEOUT
             result = await self._context.call(called, arguments, name=name, timeout_s=timeout_s, journal=True)
             if attempt == ATTEMPTS or result.error is None or not _may_pass(result.error):
                 return result
@@ -191,5 +191,5 @@ def _fields(result: ToolResult) -> dict[str, Any]:
 
 
 def _may_pass(error: ToolError) -> bool:
-    """Whether the same phase may succeed later; ``OUTCOME_UNKNOWN`` is settled by looking."""
+    """Whether the same phase may succeed later. After ``OUTCOME_UNKNOWN``, the next attempt checks what exists."""
     return error.code != ErrorCode.CANCELLED and (error.retryable or error.code == ErrorCode.OUTCOME_UNKNOWN)

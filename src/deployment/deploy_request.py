@@ -1,4 +1,4 @@
-"""The request for a deployment, in both of its forms, and the plan that is made from it. Pure."""
+"""The request for a deployment, in its two forms, and the plan that is made from it. Pure."""
 
 import re
 from typing import Annotated, Any, Final, Self
@@ -13,31 +13,31 @@ from .deploy_settings import DeploySettings, TargetName
 
 TARGETS: Final[tuple[TargetName, ...]] = ("here", "cloud-run")
 MAX_NAME_CHARS: Final = 49
-"""The longest name of a service: Cloud Run allows fewer than 50 characters."""
+"""The maximum length of a service's name. Cloud Run allows fewer than 50 characters."""
 DEFAULT_PORT: Final = 9100
 """The port of the predecessor's containers."""
 
 _Id = Annotated[str, StringConstraints(min_length=1, max_length=100, pattern=r"^[A-Za-z0-9][A-Za-z0-9 ._-]*$")]
 _CONTAINER_ONLY: Final = ("image", "cpu", "memory", "port", "min_instances", "max_instances", "allow_public_access")
-"""Fields without a meaning for an agent that is hosted here."""
+"""Fields that have no meaning for an agent that this daemon hosts."""
 
 
 class DeployArguments(Arguments):
-    """A deployment: of a prompt and a model, or of a registry's agent."""
+    """A deployment of a prompt and a model, or of a registry's agent."""
 
-    customer_id: _Id = Field(description="Whose agent it is; the name of the service begins with it.")
+    customer_id: _Id = Field(description="The agent's owner; the service's name begins with it.")
     agent_name: _Id | None = Field(default=None, description="The name of an agent of one prompt.")
     prompt_ref: Annotated[str, StringConstraints(min_length=1, max_length=200)] | None = Field(
-        default=None, description="The name of its prompt at the prompt servers."
+        default=None, description="The name of the agent's prompt at the prompt servers."
     )
     default_model: Annotated[str, StringConstraints(min_length=1, max_length=200)] | None = None
     agent_id: Annotated[str, StringConstraints(min_length=1, max_length=200)] | None = Field(
         default=None, description="Instead of agent_name and prompt_ref: the id of an agent of a registry."
     )
     registry_url: Annotated[str, StringConstraints(min_length=1, max_length=2000)] | None = Field(
-        default=None, description="The registry; default: that of the settings."
+        default=None, description="The registry; default: the registry of the settings."
     )
-    target: TargetName | None = Field(default=None, description="Default: that of the settings.")
+    target: TargetName | None = Field(default=None, description="Default: the target of the settings.")
     image: Annotated[str, StringConstraints(min_length=1, max_length=500)] | None = None
     cpu: Annotated[str, StringConstraints(pattern=r"^([1-9][0-9]?|0\.[0-9]{1,2}|[1-9][0-9]{1,4}m)$")] = "1"
     memory: Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]{0,6}(Mi|Gi|M|G)$")] = "512Mi"
@@ -62,7 +62,7 @@ class DeployArguments(Arguments):
 
 
 class DeployPlan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What to deploy, and under which names. It is stored, so that everything can be removed later."""
+    """The parts to deploy, and their names. The plan is stored, so that everything can be removed later."""
 
     service_name: str
     customer_id: str
@@ -84,7 +84,7 @@ class DeployPlan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     has_key: bool = False
     """Whether the container gets a key at LiteLLM."""
     ignored: tuple[str, ...] = ()
-    """Fields of the request that have no meaning for the target."""
+    """The fields of the request that have no meaning for the target."""
 
     @property
     def secret_id(self) -> str:
@@ -93,7 +93,7 @@ class DeployPlan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def plan_of(arguments: DeployArguments, settings: DeploySettings, registry_url: str | None) -> DeployPlan:
-    """The plan of a request; ``registry_url`` is that of the settings.
+    """The plan of a request; ``registry_url`` is the URL in the settings.
 
     Raises:
         InvalidArgumentsError: a field does not fit the settings.
@@ -120,7 +120,7 @@ def service_name(arguments: DeployArguments) -> str:
     """``Acme Inc`` and ``research`` → ``acme-inc-research``.
 
     Raises:
-        InvalidArgumentsError: it is too long, or does not begin with a letter.
+        InvalidArgumentsError: the name is too long, or does not begin with a letter.
     """
     second = arguments.agent_name or arguments.agent_id or ""
     name = re.sub(r"[^a-z0-9]+", "-", f"{arguments.customer_id}-{second}".lower()).strip("-")
@@ -129,7 +129,7 @@ def service_name(arguments: DeployArguments) -> str:
         why = f"makes the service name {name[:60]!r}, which has {len(name)} characters; at most {MAX_NAME_CHARS}"
         raise _invalid(field, why)
     if not name[:1].isalpha():
-        raise _invalid("customer_id", "must begin with a letter, since the service name does")
+        raise _invalid("customer_id", "must begin with a letter, because the service name must")
     return name
 
 

@@ -23,28 +23,30 @@ class LiteLlmSettings(BaseModel):
 
     url: HttpUrl
     key: SecretTable
-    """Its master key."""
+    """The proxy's master key."""
 
 
 class CloudRunSettings(BaseModel):
-    """Where services are created, and who creates them."""
+    """Where services are created, and with which account."""
 
     model_config = _CONFIG
 
     project: Annotated[str, StringConstraints(pattern=r"^[a-z0-9-]{1,63}$")]
     region: Annotated[str, StringConstraints(pattern=r"^[a-z0-9-]{1,40}$")]
     image: _Text | None = None
-    """The container of requests that name none."""
+    """The image for requests that do not name one."""
     account: _Text | None = None
     """The service account of the containers; None: the project's default."""
     env: Mapping[Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,99}$")], _Text] = {}
-    """Variables of each container."""
+    """The variables of each container."""
     token: SecretTable | None = None
-    """An access token, which another program renews; read before each request."""
+    """An access token that another program renews. It is read before each request."""
     service_account: Path | None = None
-    """The JSON key of a service account, for access tokens; None and no ``token``: the metadata server's."""
+    """The JSON key of a service account, for access tokens. Without it and ``token``, tokens come from the metadata
+    server.
+    """
     litellm: LiteLlmSettings | None = None
-    """None: containers get no key."""
+    """The proxy that issues keys; None: containers get no key."""
     run_url: HttpUrl = "https://run.googleapis.com"
     secrets_url: HttpUrl = "https://secretmanager.googleapis.com"
     metadata_url: HttpUrl = "http://metadata.google.internal"
@@ -64,17 +66,17 @@ class DeploySettings(BaseModel):
     model_config = _CONFIG
 
     target: TargetName = "here"
-    """The target of requests that name none."""
+    """The target of requests that do not name one."""
     registries: Annotated[tuple[HttpUrl, ...], Field(max_length=100)] = ()
-    """Registries that requests may name, besides that of ``[registry]``."""
+    """Registries that requests may name in addition to that of ``[registry]``."""
     timeout_s: Annotated[float, Field(ge=60, le=7200)] = 1800.0
-    """For the phases of one job; undoing them has its own time."""
+    """The timeout of the phases of one job. Undoing them has a separate time."""
     request_timeout_s: Annotated[float, Field(gt=0, le=300)] = 30.0
-    """For one request to another system."""
+    """The timeout of one request to another system."""
     poll_s: Annotated[float, Field(gt=0, le=60)] = 2.0
-    """Between two looks at an operation of Cloud Run, and before a phase that failed is tried again."""
+    """The interval between two polls of an operation of Cloud Run, and before a failed phase is tried again."""
     allow_private: Hosts = False
-    """Whether the other systems may have loopback or private addresses; or the hosts that may."""
+    """Whether the other systems may have loopback or private addresses, or the hosts that may."""
     cloud_run: CloudRunSettings | None = None
 
     @model_validator(mode="after")
@@ -85,7 +87,7 @@ class DeploySettings(BaseModel):
 
     @property
     def key_files(self) -> tuple[Path, ...]:
-        """Files with secrets, which no call may read."""
+        """The files with secrets. Calls must not read them."""
         cloud = self.cloud_run
         if cloud is None:
             return ()
@@ -95,7 +97,7 @@ class DeploySettings(BaseModel):
 
 
 def google_account(settings: DeploySettings, cloud: CloudRunSettings) -> GoogleAccount:
-    """Where the access tokens of deployments come from."""
+    """The source of the access tokens of deployments."""
     return GoogleAccount(
         "[deploy.cloud_run]",
         cloud.token,
@@ -107,14 +109,14 @@ def google_account(settings: DeploySettings, cloud: CloudRunSettings) -> GoogleA
 
 
 class DeploySettingsError(ValueError):
-    """Invalid settings; the message names the key and what is allowed, never the value."""
+    """Invalid settings; the message names the key and the allowed values, never the value."""
 
 
 def read_deploy(table: object) -> DeploySettings | None:
     """Return the settings; None if there are none.
 
     Raises:
-        DeploySettingsError: they are invalid.
+        DeploySettingsError: the settings are invalid.
     """
     if table is None:
         return None
@@ -132,7 +134,7 @@ def _fields(path: Sequence[str]) -> list[str]:
 
 
 def anchored_deploy(table: object, base: Path) -> object:
-    """Return the table with its files resolved in ``base``; other values are left for validation."""
+    """Return the table with its files resolved in ``base``. Other values are left to validation."""
     return _anchored(table, base) if isinstance(table, Mapping) else table
 
 

@@ -1,4 +1,4 @@
-"""The tools ``deploy_agent`` and ``undeploy_agent``: their detached calls are the jobs."""
+"""The tools ``deploy_agent`` and ``undeploy_agent``, whose detached calls are the jobs."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Final
@@ -28,21 +28,21 @@ UNDEPLOY_TOOL: Final = "undeploy_agent"
 
 
 class UndeployArguments(Arguments):
-    """Which deployment."""
+    """The deployment to remove."""
 
     service_name: Annotated[str, Field(min_length=1, max_length=100)]
 
 
 def deploy_tools(service: DeploymentService) -> Sequence[Tool]:
-    """The tools; none if deployments are off."""
+    """The tools. None if deployments are off."""
     if service.settings is None:
         return ()
 
     @tool(DEPLOY_TOOL, read_only=False, open_world=True, destructive=True, orchestration=True)
     async def deploy_agent(arguments: DeployArguments, context: OrchestrationContext) -> dict[str, Any]:
         """Deploy an agent as a job, which continues after restarts: returns its `job_id` at once, for call_status and
-        call_result. Either `agent_name` with `prompt_ref`, or `agent_id` of a registry. If a phase fails, what was
-        made is removed. Needs the operator right.
+        call_result. Either `agent_name` with `prompt_ref`, or `agent_id` of a registry. If a phase fails, everything
+        that was created is removed. Needs the operator right.
         """
         settings = _settings(service)
         if context.detached:
@@ -57,8 +57,8 @@ def deploy_tools(service: DeploymentService) -> Sequence[Tool]:
 
     @tool(UNDEPLOY_TOOL, read_only=False, open_world=True, idempotent=True, destructive=True, orchestration=True)
     async def undeploy_agent(arguments: UndeployArguments, context: OrchestrationContext) -> dict[str, Any]:
-        """Remove a deployed agent with all that its deployment made, as a job: returns its `job_id` at once. Needs the
-        operator right.
+        """Remove a deployed agent with everything that its deployment created, as a job: returns its `job_id` at once.
+        Needs the operator right.
         """
         if context.detached:
             return await _undeploy(service, _settings(service), arguments.service_name, context)
@@ -100,7 +100,7 @@ async def _undeploy(
     async def look(_arguments: UndeployArguments, _context: LookupContext) -> dict[str, Any]:
         return {"deployment": msgspec.to_builtins(_find(service, name))}
 
-    # Journalled, since the record is gone when the job continues after it was removed.
+    # Journalled, because the record no longer exists if the job continues after the removal.
     looked = await context.call(
         _deployment_record.with_function(look), {"service_name": name}, name=f"{CHECK_PHASE}:{name}", journal=True
     )
@@ -126,8 +126,8 @@ async def _undeploy(
 
 @tool("deployment_record", read_only=True, open_world=False, idempotent=True, unmetered=True)
 async def _deployment_record(_arguments: UndeployArguments, _context: LookupContext) -> None:
-    """Reads what a deployment made."""
-    raise NotImplementedError  # each job gives it its function
+    """Reads the record of a deployment."""
+    raise NotImplementedError  # each job replaces the function
 
 
 def _phases(service: DeploymentService, deployment: Deployment) -> Sequence[DeployPhase]:
@@ -142,8 +142,7 @@ def _phases(service: DeploymentService, deployment: Deployment) -> Sequence[Depl
 def _find(service: DeploymentService, name: str) -> Deployment:
     """
     Raises:
-        NotFoundError: there is no such deployment.
-        RequestIdConflictError: its job runs.
+        NotFoundError: there is no such deployment. RequestIdConflictError: the deployment's job is running.
     """
     known = service.records.all.get(name)
     if known is None:

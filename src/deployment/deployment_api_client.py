@@ -1,4 +1,4 @@
-"""Requests to the systems that deployments use, and what their answers mean."""
+"""Requests to the systems that deployments use, and the errors for their answers."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
@@ -29,7 +29,9 @@ class DeploymentApiClient:
         settings: DeploySettings,
         token: Callable[[], Awaitable[str]],
     ) -> None:
-        """``name`` appears in errors. ``token`` returns the token that is sent as ``Authorization: Bearer``."""
+        """``name`` names the system in errors. ``token`` returns the token that is sent as ``Authorization:
+        Bearer``.
+        """
         self._name = name
         self._token = token
         self._server = JsonServer(
@@ -52,11 +54,11 @@ class DeploymentApiClient:
         return await self._ask("POST", path, body, absent=False) or {}
 
     async def delete(self, path: str) -> dict[str, Any] | None:
-        """The answer to a DELETE; None if there was nothing."""
+        """The answer to a DELETE; None if nothing existed."""
         return await self._ask("DELETE", path, None, absent=True)
 
     async def close(self) -> None:
-        """Close the connections; those of running requests when they end."""
+        """Close the connections. Connections of running requests are closed when the requests end."""
         await self._server.close()
 
     async def _ask(
@@ -64,8 +66,8 @@ class DeploymentApiClient:
     ) -> dict[str, Any] | None:
         """
         Raises:
-            ServiceUnavailableError: the system cannot be asked now; it may have done what was asked.
-            ToolExecutionError: it refuses.
+            ServiceUnavailableError: the system cannot be reached now; it may have carried out the request.
+            ToolExecutionError: the system refuses the request.
         """
         token = await self._token()
         try:

@@ -1,4 +1,6 @@
-"""The deployments, one file each, so that a start finds them and a removal knows what was made. Blocks."""
+"""The records of deployments, one file each, so that a start finds them and a removal knows what was created.
+Blocks.
+"""
 
 import os
 import re
@@ -12,9 +14,9 @@ import msgspec
 from .deploy_request import MAX_NAME_CHARS, DeployPlan
 
 DEPLOYMENTS_DIRECTORY: Final = "deployments"
-"""In the state directory."""
+"""The name of the directory in the state directory."""
 MAX_DEPLOYMENTS: Final = 200
-"""As many hosted agents as the benchmark of agents loads."""
+"""The maximum number of deployments, the same as in the benchmark of hosted agents."""
 _NAME: Final = re.compile(rf"[a-z][a-z0-9-]{{0,{MAX_NAME_CHARS - 1}}}")
 
 DeploymentState = Literal["deploying", "ready", "incomplete"]
@@ -28,12 +30,12 @@ class Deployment(msgspec.Struct, frozen=True, kw_only=True):
     job_id: str
     created_at: float
     state: DeploymentState = "deploying"
-    """``incomplete``: its job failed, and not all of it could be removed."""
+    """``incomplete``: the job failed, and not everything could be removed."""
     url: str | None = None
     agent: dict[str, Any] | None = None
-    """The definition of an agent that is hosted here."""
+    """The definition of an agent that this daemon hosts."""
     hosted: bool = False
-    """It is to be hosted."""
+    """Whether this daemon should host it."""
 
     @property
     def name(self) -> str:
@@ -47,7 +49,7 @@ class DeploymentRecords:
         self._directory = directory
         self._known: dict[str, Deployment] = {}
         self.unreadable: list[str] = []
-        """Files that are not deployments."""
+        """Files that are not records of deployments."""
         self._load()
 
     def __repr__(self) -> str:
@@ -55,14 +57,14 @@ class DeploymentRecords:
 
     @property
     def all(self) -> Mapping[str, Deployment]:
-        """By the service's name."""
+        """The deployments by the service's name."""
         return self._known
 
     def put(self, deployment: Deployment) -> None:
         """Store a deployment; returns once it is on the disk.
 
         Raises:
-            OSError: it cannot be written; the earlier record stays.
+            OSError: the file cannot be written; the earlier record stays.
         """
         self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         path = self._path(deployment.name)
@@ -77,7 +79,7 @@ class DeploymentRecords:
         self._known = {**self._known, deployment.name: deployment}
 
     def remove(self, name: str) -> None:
-        """Forget a deployment.
+        """Delete the record of a deployment.
 
         Raises:
             OSError: the file cannot be deleted.

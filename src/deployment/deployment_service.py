@@ -1,4 +1,4 @@
-"""What deployments share: their records, the settings in use, the targets, and which jobs are to be cancelled."""
+"""The state that deployments share: the records, the settings in use, the targets, and the jobs to cancel."""
 
 import asyncio
 import time
@@ -27,11 +27,11 @@ class AgentHosting(Protocol):
         ...
 
     async def publish(self) -> None:
-        """Host what ``DeploymentService.agents`` has now; returns once clients can call it."""
+        """Host the agents that ``DeploymentService.agents`` now returns; returns once clients can call them."""
         ...
 
     def url_of(self, name: str) -> str:
-        """Where clients of A2A find the agent."""
+        """The URL at which A2A clients find the agent."""
         ...
 
 
@@ -54,19 +54,19 @@ class DeploymentService:
         self.hosting = hosting
         self.registry = registry
         self.targets: dict[TargetName, DeployTarget] = {}
-        """Those that are configured; set by the wiring."""
+        """The configured targets; set by the wiring."""
         self.running: set[str] = set()
-        """The ids of the jobs that run."""
+        """The ids of the running jobs."""
         self._cancelled: dict[str, asyncio.Event] = {}
         self._invalid: set[str] = set()
         for name in records.unreadable:
-            _log.warning("a record of a deployment cannot be read", file=name)
+            _log.warning("record of a deployment cannot be read", file=name)
 
     def __repr__(self) -> str:
         return f"<DeploymentService {self.records!r} running={len(self.running)}>"
 
     def agents(self, configured: Mapping[str, Agent]) -> dict[str, Agent]:
-        """The deployed agents that are to be hosted next to the ``configured`` ones, which go first."""
+        """The deployed agents to host, in addition to the ``configured`` agents, which take precedence."""
         hosted: dict[str, Agent] = {}
         for name, record in self.records.all.items():
             if not record.hosted or name in configured:
@@ -76,7 +76,7 @@ class DeploymentService:
                 check_cycles({**configured, **hosted, name: agent})
             except AgentDefinitionError as error:
                 if name not in self._invalid:
-                    _log.warning("a deployed agent is not hosted", service=name, reason=str(error))
+                    _log.warning("deployed agent is not hosted", service=name, reason=str(error))
                 self._invalid.add(name)
             else:
                 hosted[name] = agent
@@ -85,15 +85,15 @@ class DeploymentService:
     # --- jobs --------------------------------------------------------------------------------------------------------
 
     def cancel(self, job_id: str) -> None:
-        """Ask a job to end and to remove what it made."""
+        """Ask a job to end and to remove what it created."""
         self.cancelled(job_id).set()
 
     def cancelled(self, job_id: str) -> asyncio.Event:
-        """Set once the job is to be cancelled."""
+        """An event that is set when the job should be cancelled."""
         return self._cancelled.setdefault(job_id, asyncio.Event())
 
     def ended(self, job_id: str) -> None:
-        """The job has ended, or the daemon is stopping."""
+        """Record that the job has ended, or the daemon is stopping."""
         self.running.discard(job_id)
         self._cancelled.pop(job_id, None)
 
@@ -102,7 +102,7 @@ class DeploymentService:
     def refuse_taken(self, plan: DeployPlan) -> None:
         """
         Raises:
-            InvalidArgumentsError: there is such a deployment, or a tool with its name.
+            InvalidArgumentsError: such a deployment, or a tool with its name, exists.
             OverCapacityError: there are too many deployments.
         """
         field = "agent_name" if plan.agent_name else "agent_id"
@@ -118,7 +118,7 @@ class DeploymentService:
         raise InvalidArgumentsError(f"{field} {problem}.", details={"fields": {field: problem}, "exists": name})
 
     def reservation(self, plan: DeployPlan, job_id: str, principal: str) -> DeployPhase:
-        """The first phase: the record that takes the name."""
+        """The first phase: the record that reserves the name."""
 
         async def make() -> Mapping[str, Any]:
             known = self.records.all.get(plan.service_name)

@@ -1,4 +1,4 @@
-"""The target ``here``: the agent is hosted by this daemon."""
+"""The target ``here``: this daemon hosts the agent."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -55,10 +55,12 @@ class HereTarget:
                 raise _invalid("agent_id", "is not an agent of the registry")
             case FailedFetch():
                 raise ServiceUnavailableError(f"The registry: {outcome.reason}.", executed="no")
-        raise ToolExecutionError("The registry answered nothing new to a first question.")
+        raise ToolExecutionError(
+            "The registry answered that the agent is unchanged, although it was asked for the first time."
+        )
 
     def _other_registry(self, plan: DeployPlan) -> RegistrySettings:
-        """The settings of a registry that [deploy] allows; it is read without a key."""
+        """The settings of a registry that [deploy] allows. It is read without a key."""
         deploy = self._service.settings
         table: dict[str, Any] = {"url": plan.registry_url, "agents": [plan.agent_id], "allow_http": True}
         if deploy is not None:
@@ -66,7 +68,7 @@ class HereTarget:
         return RegistrySettings.model_validate(table)
 
     async def _find_prompts(self, deployment: Deployment) -> Mapping[str, Any]:
-        """Look for each prompt that the agent names, so that a wrong name fails now and not at its first message."""
+        """Look up each prompt that the agent names, so that a wrong name fails now instead of at the first message."""
         record = self._service.records.all.get(deployment.name)
         if record is None or record.agent is None:
             return {}

@@ -1,7 +1,7 @@
 """Permits: limits on concurrency, shared fairly between principals.
 
-Used by dispatch for sessions, the daemon and providers, and by sources for requests to one API. Knows the event loop
-and names of principals. Must not know calls, tools or settings.
+Dispatch uses permits for sessions, the daemon and providers; sources use them for requests to one API. This package
+knows the event loop and names of principals. It must not know calls, tools or settings.
 """
 
 from .fair_queue import FairQueue

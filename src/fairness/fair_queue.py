@@ -1,7 +1,7 @@
 """The order in which waiting calls get permits. Pure.
 
-The principal that holds the least is served first; those that hold equally much are served in turn. Within a principal,
-its sessions are served in turn; within a session, items are served in the order of their arrival.
+The principal that holds the fewest permits is served first; principals with equal numbers take turns. The sessions of a
+principal take turns; the items of a session are served in the order of their arrival.
 """
 
 from collections import deque
@@ -14,16 +14,16 @@ T = TypeVar("T")
 class FairQueue(Generic[T]):
     """Waiting items, each of a session of a principal.
 
-    Finding the next item takes as many steps as principals wait; everything else takes a constant number.
+    Finding the next item takes one step per waiting principal; everything else takes constant time.
     """
 
     __slots__ = ("_principals", "size")
 
     def __init__(self) -> None:
-        # Principals, and within each its sessions, in the order in which their turn comes; none is empty.
+        # The principals, and the sessions of each, in the order of their turns. None is empty.
         self._principals: dict[str, dict[str, deque[T]]] = {}
         self.size = 0
-        """An attribute rather than ``len``, because it is read for every call."""
+        """The number of waiting items. An attribute rather than ``len``, because it is read for every call."""
 
     def push(self, principal: str, session: str, item: T) -> None:
         """Add an item behind all others of its session."""
@@ -33,8 +33,8 @@ class FairQueue(Generic[T]):
     def pop(self, held: Mapping[str, int], *, newcomers_only: bool) -> tuple[str, T] | None:
         """Remove the next item and return it with its principal; None if no item may be served.
 
-        ``held`` is what each principal holds, without those that hold nothing. ``newcomers_only``: only principals that
-        hold nothing are served.
+        ``held`` is the number of permits of each principal that holds any. ``newcomers_only``: only principals that
+        hold none are served.
         """
         principal = min(self._principals, key=lambda name: held.get(name, 0), default=None)
         if principal is None or (newcomers_only and principal in held):

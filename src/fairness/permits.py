@@ -12,11 +12,11 @@ class Permits:
     """A counted limit, shared fairly between principals and their sessions (``FairQueue``).
 
     ``async with permits.of(principal, session):`` waits for a permit and releases it; ``async with permits:`` does so
-    for the daemon itself. A released permit goes to the next waiter directly, so that no newcomer overtakes it.
+    for the daemon itself. A released permit goes directly to the next waiter, so that newcomers cannot overtake it.
 
-    With ``keep_reserve``, the last permit goes only to principals that hold none, so that one principal's hanging
-    calls never keep all others waiting. A limit of 1 has no reserve. With ``one_principal``, all
-    callers belong to the same principal, so what each principal holds is not counted.
+    With ``keep_reserve``, the last permit goes only to principals that hold none, so that one principal's hanging calls
+    never keep all others waiting. A limit of 1 has no reserve. With ``one_principal``, all callers belong to the same
+    principal, so permits are not counted per principal.
     """
 
     __slots__ = ("_held", "_held_by", "_queue", "_shared_limit", "keeps_reserve", "limit", "name", "on_wait")
@@ -47,7 +47,7 @@ class Permits:
 
     @property
     def reserved(self) -> int:
-        """The number of permits that go only to principals that hold none."""
+        """The number of free permits that go only to principals that hold none."""
         return self.limit - self._shared_limit
 
     def free(self, principal: str) -> bool:
@@ -57,7 +57,7 @@ class Permits:
         return self._held < self.limit and self._held_by is not None and principal not in self._held_by
 
     def resize(self, limit: int) -> None:
-        """Change the limit. A larger limit wakes waiters at once; a smaller one takes effect as permits are
+        """Change the limit. A larger limit wakes waiters at once. A smaller limit takes effect when permits are
         released.
         """
         self.limit = limit
@@ -65,7 +65,7 @@ class Permits:
         self._serve()
 
     def keep_reserve(self, keeps: bool) -> None:
-        """Sets whether there is a reserve, which only makes sense if there can be several principals."""
+        """Set whether there is a reserve. It makes sense only with several principals."""
         self.keeps_reserve = keeps
         self.resize(self.limit)
 
@@ -106,7 +106,7 @@ class Permits:
         except asyncio.CancelledError:
             if waiter.cancelled():
                 self._queue.discard(principal, session, waiter)
-            else:  # it got the permit at the same moment
+            else:  # the waiter got the permit at the same moment
                 self._release(principal)
             raise
 
@@ -123,13 +123,13 @@ class Permits:
             self._serve()
 
     def _serve(self) -> None:
-        """Give free permits to those whose turn it is."""
+        """Give free permits to the next waiters."""
         while self._held < self.limit:
             served = self._queue.pop(self._held_by or {}, newcomers_only=self._held >= self._shared_limit)
             if served is None:
                 return
             principal, waiter = served
-            if not waiter.done():  # else cancelled at the same moment
+            if not waiter.done():  # otherwise it was cancelled at the same moment
                 self._try_acquire(principal)
                 waiter.set_result(None)
 
@@ -154,13 +154,13 @@ class PermitOf:
 
 
 class RunPermit:
-    """One call's right to run: a permit of its session and one of the daemon, both or neither.
+    """One call's right to run: either both a permit of its session and a permit of the daemon, or neither.
 
-    ``async with permit:`` holds them. Within it, ``async with permit.paused():`` releases them while the call waits
-    for something else, and acquires them again afterwards. If the pause ends with an exception (a cancelled wait, for
-    example) they are not acquired again, and the outer ``async with`` releases nothing. A call may pause in several
-    tasks at once: the first one that continues acquires them again, unless the outer ``async with`` has ended. A pause
-    of a call that takes no permit does nothing: no one would release what it acquired.
+    ``async with permit:`` holds both permits. Within it, ``async with permit.paused():`` releases them while the call
+    waits for something else, and acquires them again afterwards. If the pause ends with an exception (such as a
+    cancelled wait), they are not acquired again, and the outer ``async with`` releases nothing. A call may pause in
+    several tasks at once: the first task that continues acquires the permits again, unless the outer ``async with`` has
+    ended. A pause of a call without permits does nothing, because acquired permits would never be released.
     """
 
     __slots__ = ("_acquiring", "_daemon", "_entered", "_session", "held", "principal", "session_id")
@@ -193,7 +193,7 @@ class RunPermit:
         self._entered = True
 
     def leave(self) -> None:
-        """Release what is held."""
+        """Release the permits, if they are held."""
         self._entered = False
         self._release_both()
 

@@ -1,7 +1,7 @@
 """A hook for toold: replaces personal data in arguments and results by a word in brackets.
 
-It finds email addresses, IBANs, card numbers, US social security numbers and telephone numbers by their form. Names
-and addresses of people have none, so they stay. Copy it, and adapt FORMS:
+It finds email addresses, IBANs, card numbers, US social security numbers and telephone numbers by their form. Names and
+postal addresses have no fixed form, so they stay. Copy the file, and adapt FORMS:
 
     [hooks.redact]
     command = ["python3", "redact_personal_data.py"]
@@ -21,7 +21,7 @@ def is_card(text: str) -> bool:
 
 
 def is_iban(text: str) -> bool:
-    """Whether a text is an IBAN (ISO 13616: the remainder of the rearranged digits by 97 is 1)."""
+    """Whether a text is an IBAN (ISO 13616: the rearranged digits modulo 97 are 1)."""
     plain = text.replace(" ", "").upper()
     rearranged = plain[4:] + plain[:4]
     return 15 <= len(plain) <= 34 and int("".join(str(int(char, 36)) for char in rearranged)) % 97 == 1
@@ -34,7 +34,7 @@ FORMS = [
     ("[ssn]", re.compile(r"(?<!\d)\d{3}-\d{2}-\d{4}(?!\d)"), None),
     ("[phone]", re.compile(r"(?<![\w.])(?<!\d )(?:\+|00)\d(?:[ ().-]{0,2}\d){6,14}(?!\d)"), None),
 ]
-"""What replaces a text, its form, and what else makes sure of it."""
+"""For each form: the replacement, the pattern, and an additional check."""
 
 
 def redacted_text(text: str) -> str:
@@ -45,7 +45,7 @@ def redacted_text(text: str) -> str:
 
 
 def redacted(value: Any) -> Any:
-    """The value without personal data in its texts; images and other files stay as they are."""
+    """The value without personal data in its texts. Images and other files stay unchanged."""
     if isinstance(value, str):
         return redacted_text(value)
     if isinstance(value, list):
@@ -60,7 +60,7 @@ def redacted(value: Any) -> Any:
 
 
 def answer(question: dict[str, Any]) -> dict[str, Any]:
-    """What the hook says to a question."""
+    """The hook's answer to a question."""
     part = "arguments" if question["event"] == "before" else "result"
     changed = redacted(question[part])
     return {} if changed == question[part] else {part: changed}

@@ -13,10 +13,10 @@ rules.json is a list of rules:
     ]
 
 - tool: a glob of tool names.
-- argument: the name of an argument, or a path such as options.query; for a list, each of its elements counts.
+- argument: the name of an argument, or a path such as options.query; for a list, each element is checked.
 - allow_if: a regular expression that the whole value must match; a call without the argument is refused.
 - refuse_if: a regular expression that the whole value must not match.
-- is: "path": the value is a path, whose parts ".." and "." are resolved first.
+- is: "path" if the value is a path. Its parts ".." and "." are resolved first.
 - words: the error that the caller gets.
 """
 
@@ -34,7 +34,7 @@ def read_rules(text: str) -> list[dict[str, Any]]:
     """The rules of a file.
 
     Raises:
-        ValueError: a rule is invalid; a program that ignored it would allow what it forbids.
+        ValueError: a rule is invalid. A program that ignored it would allow forbidden calls.
     """
     rules = json.loads(text)
     for number, rule in enumerate(rules, 1):
@@ -45,7 +45,7 @@ def read_rules(text: str) -> list[dict[str, Any]]:
 
 
 def values_at(value: Any, steps: list[str]) -> list[str]:
-    """The texts at a path; of other values, their JSON."""
+    """The texts at a path. Other values are converted to JSON."""
     if isinstance(value, list):
         return [text for item in value for text in values_at(item, steps)]
     if not steps:

@@ -1,7 +1,8 @@
 """Collections of documents that tools search: of folders, or added by callers (docs/knowledge.md).
 
-Used by the daemon's wiring. Knows the tools' context and the providers' embeddings, and has a separate database. From
-`sources/`, this package uses only the messages of its settings. Must not know agents, sessions or limits of calls.
+The daemon's wiring uses this package. It knows the tools' context and the providers' embeddings, and has a separate
+database. From `sources/`, it uses only the messages of its settings. It must not know agents, sessions or limits of
+calls.
 """
 
 from .knowledge_host import KnowledgeHost

@@ -13,11 +13,13 @@ _PARAGRAPH: Final = re.compile(r"\n[ \t]*\n\s*+")
 _SENTENCE: Final = re.compile(r"[.!?…][\"'”’)\]]*+\s++|[。！？]|\n")
 _WORD: Final = re.compile(r"\s++")
 _SHORT: Final = 4
-"""A chunk below this part of the size continues at the next heading: titles and short sections are not chunks."""
+"""A chunk smaller than this part of the size continues at the next heading, so that titles and short sections are not
+chunks.
+"""
 
 
 class _Boundary(IntEnum):
-    """What ends before a piece of the text."""
+    """The kind of boundary before a piece of the text."""
 
     WORD = 0
     SENTENCE = 1
@@ -27,18 +29,18 @@ class _Boundary(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A part of a document, as it is searched and cited."""
+    """A part of a document that is searched and cited."""
 
     text: str
     line: int
-    """The line of the document in which it begins."""
+    """The line of the document in which the chunk begins."""
     heading: str
-    """The headings above it, from the outermost, such as ``Install > Linux``; empty if there is none."""
+    """The headings above the chunk, outermost first, such as ``Install > Linux``; empty if there are none."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """A range of the text that is cut no further, and the boundary before it."""
+    """A range of the text that is not cut further, and the boundary before it."""
 
     start: int
     end: int
@@ -46,8 +48,8 @@ class _Piece:
 
 
 def cut_document(document: DocumentText, *, size: int, overlap: int) -> list[Chunk]:
-    """Returns the chunks, of at most ``size`` characters; each repeats up to ``overlap`` characters of the one before,
-    unless a section begins with it. A sentence is cut only if it is longer than a chunk.
+    """Returns the chunks, of at most ``size`` characters. Each repeats up to ``overlap`` characters of the previous
+    chunk, unless it begins a section. A sentence is cut only if it is longer than a chunk.
     """
     pieces = list(_pieces(document, size))
     headings = _HeadingPaths(document.headings)
@@ -80,7 +82,7 @@ def _end_of_chunk(pieces: list[_Piece], first: int, size: int) -> int:
 
 
 def _start_of_next(pieces: list[_Piece], first: int, end: int, size: int, overlap: int) -> int:
-    """The index of the next chunk's first piece. That chunk has more than what it repeats."""
+    """The index of the next chunk's first piece. The chunk has more than repeated text."""
     next_first = end
     while (
         next_first - 1 > first
@@ -93,7 +95,7 @@ def _start_of_next(pieces: list[_Piece], first: int, end: int, size: int, overla
 
 
 def _pieces(document: DocumentText, size: int) -> Iterator[_Piece]:
-    """The sentences of the text, those that are longer than a chunk in parts."""
+    """The sentences of the text. Sentences that are longer than a chunk are divided."""
     text = document.text
     cuts: dict[int, _Boundary] = {match.end(): _Boundary.SENTENCE for match in _SENTENCE.finditer(text)}
     cuts |= {match.end(): _Boundary.PARAGRAPH for match in _PARAGRAPH.finditer(text)}
@@ -119,7 +121,7 @@ def _parts(text: str, start: int, end: int, boundary: _Boundary, size: int) -> I
 
 
 class _HeadingPaths:
-    """The headings above each place, each with those that contain its section."""
+    """The paths of headings above each place of the text."""
 
     def __init__(self, headings: tuple[Heading, ...]) -> None:
         self._headings = headings

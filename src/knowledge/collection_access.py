@@ -1,4 +1,4 @@
-"""The configured collections, and who may use which."""
+"""The configured collections, and the access of callers to them."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,8 +14,9 @@ from .knowledge_settings import CollectionSettings
 
 @dataclass(frozen=True, slots=True)
 class Collections:
-    """The configured collections, and who may use which: a call may use the collection NAME if its toolset has the tool
-    ``knowledge_NAME``. Documents that callers add belong to their principal."""
+    """The configured collections. A call may use the collection NAME if its toolset has the tool ``knowledge_NAME``.
+    Documents that callers add belong to their principal.
+    """
 
     settings: Mapping[str, CollectionSettings]
     reports: Mapping[str, FolderReport | None]
@@ -26,10 +27,10 @@ class Collections:
         return [name for name in self.settings if _has(context, f"{COLLECTION_PREFIX}{name}")]
 
     def chosen(self, names: Sequence[str], context: LookupContext) -> list[str]:
-        """The collections with these names; all usable ones if there are none.
+        """The collections with these names; all usable collections if there are no names.
 
         Raises:
-            NotFoundError: one is missing, or the call may not use it.
+            NotFoundError: a collection is missing, or the call may not use it.
         """
         usable = self.usable(context)
         for name in names:
@@ -39,12 +40,11 @@ class Collections:
         return list(dict.fromkeys(names)) or usable
 
     def writable(self, name: str | None, context: LookupContext) -> str:
-        """The collection to add to.
+        """The collection to which documents are added.
 
         Raises:
-            NotFoundError: it is missing, or the call may not use it.
-            InvalidArgumentsError: several are possible, and none is named.
-            PermissionDeniedError: its documents are the files of a folder.
+            NotFoundError: the collection is missing, or the call may not use it. InvalidArgumentsError: several are
+            possible, and none is named. PermissionDeniedError: the collection's documents are the files of a folder.
         """
         if name is not None:
             [chosen] = self.chosen([name], context)
@@ -63,12 +63,12 @@ class Collections:
         return Scope(name, principal.name if self.settings[name].folder is None else "")
 
     def notes(self, names: Iterable[str]) -> list[str]:
-        """What callers should know about the answer."""
+        """Notes for callers about the state of these collections."""
         notes = [f"{name} is being read for the first time." for name in names if self.reports.get(name, ...) is None]
         for name in names:
             report = self.reports.get(name)
             if report is not None and report.problem is not None:
-                notes.append(f"The folder of {name} {report.problem}; its documents are those read before.")
+                notes.append(f"The folder of {name} {report.problem}; its documents are those that were read before.")
         return notes
 
 

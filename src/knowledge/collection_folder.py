@@ -1,4 +1,4 @@
-"""Keeps a collection the same as the text files of its folder."""
+"""Keeps a collection in sync with the text files of its folder."""
 
 import asyncio
 import os
@@ -14,24 +14,24 @@ from .knowledge_records import Scope
 from .knowledge_settings import CollectionSettings
 
 MAX_SHOWN: Final = 20
-"""The files left out that a report names; the others are counted."""
+"""The maximum number of omitted files that a report names. Further files are only counted."""
 
 
 class FolderReport(NamedTuple):
-    """What the latest look at the folder found."""
+    """The outcome of the latest scan of the folder."""
 
     problem: str | None = None
-    """Why the folder cannot be read: its documents stay as they were."""
+    """Why the folder cannot be read. Its documents then stay unchanged."""
     left_out: tuple[tuple[str, str], ...] = ()
-    """Files that are not taken as documents, and why: the first ``MAX_SHOWN``."""
+    """The first ``MAX_SHOWN`` files that are not documents, with the reasons."""
     left_out_count: int = 0
 
 
 class _Listing(NamedTuple):
-    """The documents of a folder, and what was not taken."""
+    """The documents of a folder, and the omitted files."""
 
     files: dict[str, tuple[Path, str]]
-    """Names → paths and states."""
+    """The paths and states by name."""
     unlisted: list[str]
     """Folders that could not be listed."""
     left_out: list[tuple[str, str]]
@@ -43,13 +43,13 @@ class CollectionFolder:
     def __init__(self, index: KnowledgeIndex, scope: Scope) -> None:
         self._index = index
         self._scope = scope
-        # What was refused, with the state of the file: not read again until it changes.
+        # Refused files by name, with the state of the file and the reason. They are not read again until they change.
         self._refused: dict[str, tuple[str, str]] = {}
 
     async def update(self, settings: CollectionSettings, folder: Path, files: FileAccess) -> FolderReport:
-        """Read the files that are new or have changed since the last time, and remove those that have gone.
+        """Read new and changed files, and remove the documents of deleted files.
 
-        ``files`` reads below the folder alone. What it refuses, such as secrets, is left out.
+        ``files`` reads only below the folder. Files that it refuses, such as secrets, are omitted.
 
         Raises:
             ServiceUnavailableError: the database cannot be used.
@@ -85,7 +85,7 @@ class CollectionFolder:
 def _list(folder: Path, settings: CollectionSettings) -> _Listing:
     """
     Raises:
-        OSError: the folder is missing, or cannot be listed.
+        OSError: the folder is missing or cannot be listed.
     """
     root = Path(os.path.realpath(folder))
     os.scandir(root).close()
@@ -93,7 +93,7 @@ def _list(folder: Path, settings: CollectionSettings) -> _Listing:
     size = 0
     for number, (path, excluded) in enumerate(folder_entries(root, root, ())):
         if number == MAX_ENTRIES:
-            listing.left_out.append(("further files", f"only {MAX_ENTRIES:,} files and folders are looked at"))
+            listing.left_out.append(("further files", f"only {MAX_ENTRIES:,} files and folders are scanned"))
             break
         name = path.relative_to(root).as_posix()
         if excluded.startswith("cannot be listed"):
@@ -105,11 +105,11 @@ def _list(folder: Path, settings: CollectionSettings) -> _Listing:
 
 
 def _add(listing: _Listing, path: Path, name: str, excluded: str, size: int, settings: CollectionSettings) -> int:
-    """Add a file to the listing, or the reason why it is left out; returns its bytes."""
+    """Add a file to the listing, or the reason why it is omitted; returns its bytes."""
     try:
         status = path.stat(follow_symlinks=False)
         name.encode()
-    except (OSError, UnicodeEncodeError):  # gone since, or a name that is not UTF-8
+    except (OSError, UnicodeEncodeError):  # deleted meanwhile, or its name is not UTF-8
         listing.left_out.append((name.encode(errors="replace").decode(), excluded or "cannot be read"))
         return 0
     problem = excluded

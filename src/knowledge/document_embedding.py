@@ -1,4 +1,4 @@
-"""Makes the embeddings that documents wait for, and those of questions, within calls: each is charged to its caller."""
+"""Makes the embeddings of waiting documents and of questions, within calls, so that each caller pays for its own."""
 
 import asyncio
 from array import array
@@ -13,9 +13,11 @@ from .knowledge_index import KnowledgeIndex
 from .knowledge_records import Scope, WaitingChunk
 
 MAX_BATCH_CHUNKS: Final = 32
-"""Chunks of one request: half of what GLM accepts, the fewest of the vendors in the catalog."""
+"""The maximum number of chunks in one request: half of GLM's limit, which is the lowest of the vendors in the
+catalog.
+"""
 MAX_BATCH_CHARS: Final = 32_000
-"""Their characters: some 8,000 tokens, so that no vendor refuses the request as too long."""
+"""The maximum characters of these chunks: some 8,000 tokens, so that vendors do not refuse the request as too long."""
 
 
 class QuestionVector(NamedTuple):
@@ -26,19 +28,19 @@ class QuestionVector(NamedTuple):
 
 
 class DocumentEmbedding:
-    """Embeds documents. Of each scope, one call at a time does."""
+    """Embeds documents, one call at a time per scope."""
 
     def __init__(self, index: KnowledgeIndex) -> None:
         self._index = index
         self._locks: WeakValueDictionary[Scope, asyncio.Lock] = WeakValueDictionary()
 
     async def embed_waiting(self, scope: Scope, name: str, context: ToolContext) -> int:
-        """Make all embeddings of this model that documents of the scope wait for; returns how many chunks had none.
+        """Make the missing embeddings of this model for documents of the scope; returns the number of new embeddings.
 
-        Each batch is stored at once, so an interrupted call loses one request at most.
+        Each batch is stored at once, so an interrupted call loses at most one request.
 
         Raises:
-            CallError: the vendor's error, or the budget's; what was made before is stored.
+            CallError: the vendor failed, or the budget is spent. The embeddings so far are stored.
         """
         model = _embedding_model(name, context)
         lock = self._locks.get(scope)
@@ -58,7 +60,7 @@ class DocumentEmbedding:
         """The full name of a model.
 
         Raises:
-            CallError: it is unknown, or makes no embeddings.
+            CallError: the model is unknown, or makes no embeddings.
         """
         return _embedding_model(name, context).id
 
@@ -66,7 +68,7 @@ class DocumentEmbedding:
         """The embedding of a question.
 
         Raises:
-            CallError: the vendor's error, or the budget's.
+            CallError: the vendor failed, or the budget is spent.
         """
         model = _embedding_model(name, context)
         answer = await context.embed(EmbeddingRequest(model, (text,)))
@@ -82,7 +84,7 @@ def _embedding_model(name: str, context: ToolContext) -> Model:
 
 
 def _batch(waiting: Sequence[WaitingChunk]) -> list[WaitingChunk]:
-    """The first chunks, one at least, that fit into a request."""
+    """The first chunks that fit into a request, at least one."""
     batch: list[WaitingChunk] = []
     chars = 0
     for chunk in waiting:
@@ -94,7 +96,7 @@ def _batch(waiting: Sequence[WaitingChunk]) -> list[WaitingChunk]:
 
 
 def _text_of(chunk: WaitingChunk) -> str:
-    """What is embedded: a passage alone often does not say what it is about."""
+    """The text to embed. It includes title and heading, because a passage alone often lacks its subject."""
     return "\n".join(filter(None, (chunk.title, chunk.heading, chunk.text)))
 
 
@@ -107,5 +109,5 @@ def _pack(answer: Embeddings) -> list[bytes]:
 
 
 def reason_of(error: CallError) -> str:
-    """Why there are no embeddings, for an answer."""
+    """Why there are no embeddings, as a text for an answer."""
     return error.message.rstrip(".")

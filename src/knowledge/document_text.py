@@ -1,6 +1,6 @@
-"""The text of a document, its headings and the lines that they are on: of Markdown, HTML and plain text. Pure.
+"""Reads the text of a document, its headings and their lines, from Markdown, HTML and plain text. Pure.
 
-Every function takes time linear in the text, whatever it contains.
+Every function takes time linear in the length of any text.
 """
 
 import re
@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from .html_tokens import INLINE, html_tokens
 
 MAX_TITLE_CHARS: Final = 200
-"""The longest title or heading; the rest is cut off."""
+"""The maximum length of a title or heading; the rest is cut off."""
 
 _HTML_SUFFIXES: Final = (".html", ".htm")
 _MARKDOWN_SUFFIXES: Final = (".md", ".markdown")
@@ -28,7 +28,7 @@ class Heading(NamedTuple):
     """A heading of a document."""
 
     start: int
-    """Where it begins in the text."""
+    """The offset at which the heading begins."""
     level: int
     title: str
 
@@ -40,19 +40,19 @@ class DocumentText:
     title: str
     text: str
     headings: tuple[Heading, ...]
-    """In the order of the text."""
+    """The headings in the order of the text."""
     starts: tuple[int, ...]
-    """Where the pieces of the text begin whose lines are known."""
+    """The offsets at which pieces with known lines begin."""
     lines: tuple[int, ...]
     """The lines of the document in which these pieces begin, from 1."""
 
     def line_at(self, offset: int) -> int:
-        """The line of the document that has this character of the text."""
+        """The line of the document with this character of the text."""
         return self.lines[max(0, bisect_right(self.starts, offset) - 1)] if self.lines else 1
 
 
 def read_document(name: str, text: str) -> DocumentText:
-    """Returns the text of a document. Its name's ending says what it is."""
+    """Returns the text of a document. The suffix of its name decides its format."""
     lower = name.lower()
     if lower.endswith(_HTML_SUFFIXES):
         return _read_html(name, text)

@@ -1,13 +1,15 @@
-"""Words for SQLite's full-text search: of documents, and of questions. Pure."""
+"""Prepares documents and questions for SQLite's full-text search. Pure."""
 
 import re
 from typing import Final
 
 MAX_QUERY_WORDS: Final = 64
-"""The words of a question that are searched; each costs a look-up."""
+"""The maximum number of words of a question that are searched; each costs a look-up."""
 
 _UNSPACED: Final = re.compile(r"([\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u0e00-\u0e7f])")
-"""Chinese, Japanese and Thai, which put no spaces between words: each character counts as a word."""
+"""Matches characters of Chinese, Japanese and Thai, which do not separate words by spaces. Each character counts as a
+word.
+"""
 _WORDS: Final = re.compile(r"\w+")
 
 
@@ -17,9 +19,10 @@ def spaced(text: str) -> str:
 
 
 def match_expression(question: str) -> str | None:
-    """The question in FTS5's language: any of its words, so that no question is invalid. None if it has no words.
+    """The question in FTS5's language: matches any of its words, so that every question is valid. None if it has no
+    words.
 
-    What stands without a space in a script without spaces is searched as a phrase.
+    In scripts without spaces, consecutive characters are searched as a phrase.
     """
     terms: dict[str, None] = {}
     for word in _WORDS.findall(question):

@@ -1,11 +1,11 @@
-"""Divides HTML into texts and tags, in time linear in its length, whatever it contains. Pure."""
+"""Divides HTML into texts and tags, in time linear in the length of any text. Pure."""
 
 import re
 from collections.abc import Iterator
 from typing import Final, Literal, NamedTuple
 
 _HIDDEN: Final = frozenset({"script", "style", "template", "noscript", "svg"})
-"""Elements whose content the page does not show."""
+"""Elements whose content a page does not show."""
 INLINE: Final = frozenset(
     {
         "a", "abbr", "b", "bdi", "bdo", "cite", "code", "del", "dfn", "em", "font", "i", "img", "ins", "kbd", "label",
@@ -15,8 +15,9 @@ INLINE: Final = frozenset(
 """Elements that do not end a line."""
 _TAG_NAME: Final = re.compile(r"/?([A-Za-z][A-Za-z0-9]{0,31})")
 _TAG: Final = re.compile(r"<(?=/?[A-Za-z]|[!?])")
-"""The beginning of a tag or comment. Any other ``<`` is text, and does not divide it: reading a token for each of a
-million took five seconds."""
+"""Matches the beginning of a tag or comment. Any other ``<`` is part of the text; a token for each of a million took
+five seconds.
+"""
 
 
 class HtmlToken(NamedTuple):
@@ -24,13 +25,13 @@ class HtmlToken(NamedTuple):
 
     kind: Literal["text", "open", "close", "title"]
     value: str
-    """The text with its character references, or the element's name in lower case."""
+    """The text, including character references, or the element's name in lower case."""
     place: int
-    """Where it begins."""
+    """The offset at which the token begins."""
 
 
 def html_tokens(source: str) -> Iterator[HtmlToken]:
-    """Yields the texts and tags of a page. What follows an unfinished tag, comment or hidden element is left out."""
+    """Yields the texts and tags of a page. Omits everything after an unfinished tag, comment or hidden element."""
     lower = source.lower() if len(source.lower()) == len(source) else source
     place = 0
     while place < len(source):
@@ -59,7 +60,7 @@ def html_tokens(source: str) -> Iterator[HtmlToken]:
 
 
 def _end_of_tag(source: str, tag: int) -> int | None:
-    """Where the tag or comment ends that begins here; None if it has no end."""
+    """The end of the tag or comment that begins here; None if it has no end."""
     comment = source.startswith("<!--", tag)
     end = source.find("-->", tag + 4) if comment else source.find(">", tag)
     return None if end < 0 else end + (3 if comment else 1)

@@ -1,4 +1,4 @@
-"""The database of collections, ``knowledge.db``: all of its SQL. Every method blocks; one thread calls them.
+"""The database of collections, ``knowledge.db``, with all its SQL. Every method blocks; one thread calls them.
 
 The standard library's SQLite often cannot load extensions, so this is a separate file, opened through ``apsw``.
 """
@@ -30,10 +30,10 @@ from .knowledge_records import (
 _SCHEMA_VERSION: Final = 1
 _BUSY_MS: Final = 5_000
 _MAX_SCOPES: Final = 1_000
-"""Collections times principals: each has some tables."""
+"""The maximum number of scopes (collections times principals). Each has some tables."""
 _TITLE_WEIGHT: Final = 3.0
 _HEADING_WEIGHT: Final = 2.0
-"""A word in a title or heading counts for several in the text."""
+"""A word in a title or heading counts as much as several words in the text."""
 
 _DOCUMENTS: Final = (
     "SELECT name, title, bytes, (SELECT count(*) FROM chunk WHERE document_id = document.id), digest, file_state, "
@@ -47,7 +47,7 @@ class KnowledgeDatabase:
     def __init__(self, path: Path) -> None:
         """
         Raises:
-            ServiceUnavailableError: it cannot be opened, or a newer version has written it.
+            ServiceUnavailableError: the file cannot be opened, or a newer version has written it.
         """
         with _readable():
             os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
@@ -64,7 +64,7 @@ class KnowledgeDatabase:
         version = self._connection.pragma("user_version")
         if version > _SCHEMA_VERSION:
             raise ServiceUnavailableError(
-                f"{KNOWLEDGE_DATABASE} is of a newer version of toold; start that version, or remove the file.",
+                f"{KNOWLEDGE_DATABASE} is from a newer version of toold; start that version, or remove the file.",
                 transient=False,
             )
         if version == 0:
@@ -91,10 +91,10 @@ class KnowledgeDatabase:
         return _document(rows[0]) if rows else None
 
     def put(self, scope: Scope, document: NewDocument, limits: ScopeLimits) -> None:
-        """Put a document in, in place of the one with its name, all of it or nothing.
+        """Store a document atomically. It replaces a document with the same name.
 
         Raises:
-            RateLimitedError: the scope would have too much.
+            RateLimitedError: the scope would exceed a limit.
         """
         with _readable(), self._connection:
             scope_id = self._scope_id(scope)
@@ -124,7 +124,7 @@ class KnowledgeDatabase:
                 )
 
     def set_file_state(self, scope: Scope, name: str, file_state: str) -> None:
-        """A file has changed, but not its content."""
+        """Record that a file has changed, but not its content."""
         with _readable():
             self._connection.execute(
                 "UPDATE document SET file_state = ? WHERE name = ? AND scope_id = "
@@ -133,7 +133,7 @@ class KnowledgeDatabase:
             )
 
     def remove(self, scope: Scope, names: Sequence[str]) -> int:
-        """Remove documents with all that was made of them; returns how many there were."""
+        """Remove documents with their chunks and embeddings; returns the number of documents."""
         removed = 0
         with _readable(), self._connection:
             scope_id = self._find_scope(scope)
@@ -142,7 +142,7 @@ class KnowledgeDatabase:
         return removed
 
     def keep_only_folders(self, collections: Sequence[str]) -> None:
-        """Remove the documents of folders that are no longer those of a collection."""
+        """Remove the documents of folders, except those of these collections."""
         with _readable(), self._connection:
             for scope_id, collection in self._rows("SELECT id, collection FROM scope WHERE owner = ''"):
                 if collection not in collections:
@@ -163,7 +163,7 @@ class KnowledgeDatabase:
         return [owner for (owner,) in rows]
 
     def embedded_and_waiting(self, scope: Scope, model: str) -> tuple[int, int]:
-        """The number of documents with embeddings of this model, and of those that wait for them."""
+        """The number of documents with embeddings of this model, and the number of documents that wait for them."""
         with _readable():
             [(embedded, waiting)] = self._rows(
                 "SELECT coalesce(sum(embedded = 1 AND model IS ?1), 0), "
@@ -176,7 +176,8 @@ class KnowledgeDatabase:
 
     def waiting_chunks(self, scope: Scope, model: str, limit: int) -> list[WaitingChunk]:
         """Chunks that wait for embeddings of this model, in the order of their documents. Embeddings of another model
-        are removed first: they cannot be compared."""
+        are removed first, because they cannot be compared.
+        """
         rows: list[Any] = []
         with _readable(), self._connection:
             scope_id = self._find_scope(scope)
@@ -191,8 +192,9 @@ class KnowledgeDatabase:
         return [WaitingChunk(*row) for row in rows]
 
     def store_vectors(self, scope: Scope, model: str, vectors: Mapping[int, bytes]) -> None:
-        """Store embeddings of chunks. A document is searched by embeddings once those of all its chunks are there.
-        Chunks that have gone since are left out."""
+        """Store embeddings of chunks. A document is searched by embeddings once all its chunks have them. Chunks that
+        were removed meanwhile are ignored.
+        """
         with _readable(), self._connection:
             scope_id = self._find_scope(scope)
             dimensions = len(next(iter(vectors.values()))) // FLOAT_BYTES
@@ -220,7 +222,7 @@ class KnowledgeDatabase:
         return model, dimensions
 
     def _forget_embeddings(self, scope_id: int, model: str, dimensions: int | None = None) -> None:
-        """All documents of the scope wait for embeddings of this model."""
+        """Remove all embeddings of the scope, so that its documents wait for embeddings of this model."""
         self._connection.execute(f"DROP TABLE IF EXISTS vector_{scope_id}")
         self._connection.execute(
             "UPDATE chunk SET vector = NULL WHERE vector IS NOT NULL AND document_id IN "
@@ -240,7 +242,7 @@ class KnowledgeDatabase:
     # --- search ------------------------------------------------------------------------------------------------------
 
     def search_text(self, scope: Scope, question: str, limit: int) -> list[tuple[float, int]]:
-        """The chunks that have words of the question, the best first: BM25's number, the lower the better, and id."""
+        """The chunks with words of the question, best first, as BM25 score (lower is better) and id."""
         expression = match_expression(question)
         rows: list[Any] = []
         with _readable():
@@ -254,7 +256,7 @@ class KnowledgeDatabase:
         return [(score, chunk_id) for score, chunk_id in rows]
 
     def search_vectors(self, scope: Scope, model: str, vector: bytes, limit: int) -> list[tuple[float, int]]:
-        """The chunks whose embeddings are next to this one, the next first: the cosine distance, and id."""
+        """The chunks whose embeddings are nearest to this one, nearest first, as cosine distance and id."""
         rows: list[Any] = []
         with _readable():
             scope_id = self._find_scope(scope)
@@ -267,7 +269,7 @@ class KnowledgeDatabase:
         return [(distance, chunk_id) for distance, chunk_id in rows if distance is not None]
 
     def passage(self, chunk_id: int) -> Passage | None:
-        """The chunk with this id; None if it has gone."""
+        """The chunk with this id; None if it was removed."""
         with _readable():
             rows = self._rows(
                 "SELECT scope.collection, document.name, document.title, chunk.number, chunk.line, chunk.heading, "
@@ -294,7 +296,7 @@ class KnowledgeDatabase:
         [(scopes,)] = self._rows("SELECT count(*) FROM scope")
         if scopes >= _MAX_SCOPES:
             raise RateLimitedError(
-                f"There are {scopes:,} collections of principals already, the most that there may be.", transient=False
+                f"There are already {scopes:,} collections of principals, the maximum.", transient=False
             )
         [(scope_id,)] = self._rows("INSERT INTO scope (collection, owner) VALUES (?, ?) RETURNING id", scope)
         self._connection.execute(
@@ -343,7 +345,7 @@ def _document(row: Any) -> StoredDocument:
 
 @contextmanager
 def _readable() -> Iterator[None]:
-    """Turns errors of the database and the disk into the daemon's."""
+    """Converts errors of the database and the disk to errors of calls."""
     try:
         yield
     except (apsw.Error, OSError) as error:

@@ -1,4 +1,4 @@
-"""The collections of the settings: their tools, and the folders that they follow."""
+"""The collections of the settings: makes their tools and follows their folders."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -20,10 +20,10 @@ from .knowledge_settings import CollectionSettings
 from .knowledge_tools import EMBED_TIMEOUT_S, EMBED_TOOL, KnowledgeTools
 
 _IDLE_S: Final = 3600.0
-"""Without folders, there is nothing to look at until the settings change."""
+"""The interval without folders: nothing happens until the settings change."""
 
 _RETRY_S: Final = 60.0
-"""The time until embeddings are requested again that could not be made, such as beyond a budget."""
+"""The delay before failed embeddings are requested again, for example after a budget was spent."""
 
 _log = structlog.get_logger(__name__)
 
@@ -51,8 +51,7 @@ class KnowledgeHost:
     ) -> None:
         """
         Args:
-            collections: the settings by name.
-            state_directory: where the database is.
+            collections: the settings by name. state_directory: the directory of the database.
             files_of: returns the access to the files of a folder.
             model_id: returns the full name of a model, or raises a ``CallError``.
             call: calls a tool of this daemon.
@@ -85,7 +84,7 @@ class KnowledgeHost:
             self._index.shared_changed.set()
 
     async def run(self) -> None:
-        """While the daemon runs: reads the folders, and again when they have changed."""
+        """Reads the folders, again whenever they change. Runs as long as the daemon."""
         while True:
             self._wake.clear()
             await self._forget_folders()
@@ -104,11 +103,11 @@ class KnowledgeHost:
             try:
                 await self._index.keep_only_folders(list(self._folders))
             except CallError as error:
-                _log.warning("the collections cannot be read", reason=error.summary or error.code)
+                _log.warning("collections cannot be read", reason=error.summary or error.code)
 
     async def embed(self) -> None:
-        """While the daemon runs: makes the embeddings that documents wait for, by calls of ``knowledge_embed``: for
-        folders as the operator, for documents that callers added as their principals, within their budgets.
+        """Makes missing embeddings with calls of ``knowledge_embed``. Runs as long as the daemon. Calls for folders are
+        made as the operator; calls for documents that callers added, as their principals within their budgets.
         """
         while True:
             self._index.shared_changed.clear()
@@ -129,7 +128,7 @@ class KnowledgeHost:
         try:
             owners = await self._index.waiting_owners(name, self._model_id(model))
         except CallError as error:
-            _log.warning("a collection has no embeddings", collection=name, reason=error.summary or error.code)
+            _log.warning("collection has no embeddings", collection=name, reason=error.summary or error.code)
             return False
         succeeded = True
         for owner in owners:
@@ -152,8 +151,8 @@ class KnowledgeHost:
         try:
             report = await folder.update(settings, settings.folder, self._files_of(settings.folder))
         except CallError as error:
-            _log.warning("a collection could not be updated", collection=name, reason=error.summary or error.code)
+            _log.warning("collection could not be updated", collection=name, reason=error.summary or error.code)
             return
         if report.problem is not None and reports[name] != report:
-            _log.warning("the folder of a collection cannot be read", collection=name, reason=report.problem)
+            _log.warning("folder of a collection cannot be read", collection=name, reason=report.problem)
         reports[name] = report

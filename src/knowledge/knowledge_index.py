@@ -1,4 +1,4 @@
-"""Puts documents into collections, and searches them. One thread works on the database, another cuts documents."""
+"""Stores documents in collections, and searches them. One thread works on the database, another one cuts documents."""
 
 import asyncio
 import hashlib
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from .knowledge_database import KnowledgeDatabase
 
 SEARCHED: Final = 100
-"""The chunks of each ranking that are joined: twice the passages that an answer may have."""
+"""The number of chunks per ranking that are fused: twice the maximum number of passages in an answer."""
 _CUT_VERSION: Final = 1
-"""Changes when the same text would be cut differently: then all documents are cut again."""
+"""The version of the cutting. When it changes, all documents are cut again."""
 
 _T = TypeVar("_T")
 
@@ -35,11 +35,11 @@ class FoundPassage:
     passage: Passage
     score: float
     ranks: Mapping[str, int]
-    """Its rank, from 1, in each search that found it: ``text``, ``embeddings``."""
+    """The rank, from 1, in each search that found the passage: ``text``, ``embeddings``."""
 
 
 class KnowledgeIndex:
-    """The collections' documents. The database is opened by the first use."""
+    """The documents of all collections. The first use opens the database."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -47,10 +47,10 @@ class KnowledgeIndex:
         self._cutting = WorkThread("toold-documents")
         self._database: KnowledgeDatabase | None = None
         self.shared_changed = asyncio.Event()
-        """Set when a document of a folder has been put in."""
+        """Set when a document of a folder was stored."""
 
     async def close(self) -> None:
-        """Close the database after the present work."""
+        """Close the database after the current work."""
         if self._database is not None:
             await self._thread.run(self._database.close)
             self._database = None
@@ -61,17 +61,18 @@ class KnowledgeIndex:
         """The documents of a scope by name, sorted.
 
         Raises:
-            ServiceUnavailableError: the database cannot be used; so for all methods.
+            ServiceUnavailableError: the database cannot be used. All methods raise this error.
         """
         return await self._run(lambda database: database.documents(scope))
 
     async def put(
         self, scope: Scope, settings: CollectionSettings, name: str, text: str, *, file_state: str | None = None
     ) -> tuple[StoredDocument, bool]:
-        """Put a document in, in place of the one with its name. Returns it, and whether anything has changed.
+        """Store a document. It replaces a document with the same name. Returns the document, and whether anything has
+        changed.
 
         Raises:
-            RateLimitedError: the collection would have too much.
+            RateLimitedError: the collection would exceed a limit.
         """
         earlier = await self._run(lambda database: database.document(scope, name))
         if earlier is not None and earlier.digest == _digest(settings, text):
@@ -85,11 +86,11 @@ class KnowledgeIndex:
         return stored, True
 
     async def remove(self, scope: Scope, names: Sequence[str]) -> int:
-        """Remove documents; returns how many there were."""
+        """Remove documents; returns the number of removed documents."""
         return await self._run(lambda database: database.remove(scope, names))
 
     async def keep_only_folders(self, collections: Sequence[str]) -> None:
-        """Remove the documents of folders that are no longer those of a collection."""
+        """Remove the documents of folders, except those of these collections."""
         await self._run(lambda database: database.keep_only_folders(collections))
 
     async def search(
@@ -99,8 +100,9 @@ class KnowledgeIndex:
         top_k: int,
         vectors: Mapping[Scope, tuple[str, bytes]] = MappingProxyType({}),
     ) -> list[FoundPassage]:
-        """The best passages of these scopes, the best first. ``vectors`` has models and the question's embeddings; a
-        scope without one is searched by full text alone."""
+        """The best passages of these scopes, best first. ``vectors`` has the model and the question's embedding of each
+        scope; a scope without one is searched by full text only.
+        """
         return await self._run(partial(_search, scopes, question, top_k, vectors))
 
     async def waiting_owners(self, collection: str, model: str) -> list[str]:
@@ -108,7 +110,7 @@ class KnowledgeIndex:
         return await self._run(lambda database: database.waiting_owners(collection, model))
 
     async def embedded_and_waiting(self, scope: Scope, model: str) -> tuple[int, int]:
-        """The number of documents with embeddings of this model, and of those that wait for them."""
+        """The number of documents with embeddings of this model, and the number of documents that wait for them."""
         return await self._run(lambda database: database.embedded_and_waiting(scope, model))
 
     async def waiting_chunks(self, scope: Scope, model: str, limit: int) -> list[WaitingChunk]:
@@ -116,7 +118,7 @@ class KnowledgeIndex:
         return await self._run(lambda database: database.waiting_chunks(scope, model, limit))
 
     async def store_vectors(self, scope: Scope, model: str, vectors: Mapping[int, bytes]) -> None:
-        """Store embeddings of chunks; a document is searched by them once it has all."""
+        """Store embeddings of chunks. A document is searched by embeddings once all its chunks have them."""
         await self._run(lambda database: database.store_vectors(scope, model, vectors))
 
     async def _run(self, work: "Callable[[KnowledgeDatabase], _T]") -> _T:

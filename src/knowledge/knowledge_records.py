@@ -1,4 +1,4 @@
-"""The values that go into the database of collections, and come out of it."""
+"""The values that the database of collections stores and returns."""
 
 from collections.abc import Sequence
 from typing import Final, NamedTuple
@@ -6,9 +6,9 @@ from typing import Final, NamedTuple
 from .chunking import Chunk
 
 KNOWLEDGE_DATABASE: Final = "knowledge.db"
-"""In the state directory."""
+"""The name of the file in the state directory."""
 FLOAT_BYTES: Final = 4
-"""Embeddings are stored as 32-bit numbers in the machine's order of bytes."""
+"""The size of a number of an embedding. Embeddings are stored as 32-bit floats in the machine's byte order."""
 
 
 class Scope(NamedTuple):
@@ -16,11 +16,11 @@ class Scope(NamedTuple):
 
     collection: str
     owner: str
-    """The principal whose documents these are; empty: those of a folder."""
+    """The principal that owns the documents; empty for the documents of a folder."""
 
 
 class ScopeLimits(NamedTuple):
-    """How much a scope may have."""
+    """The limits of one scope."""
 
     documents: int
     size: int
@@ -28,19 +28,19 @@ class ScopeLimits(NamedTuple):
 
 
 class NewDocument(NamedTuple):
-    """A document that is put in as a whole."""
+    """A document to store."""
 
     name: str
     title: str
     size: int
-    """Its bytes."""
+    """The document's bytes."""
     digest: bytes
     file_state: str | None
     chunks: Sequence[Chunk]
 
 
 class StoredDocument(NamedTuple):
-    """What is known of a document without its text."""
+    """A stored document without its text."""
 
     name: str
     title: str

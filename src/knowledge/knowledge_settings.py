@@ -14,9 +14,11 @@ from ..sources import keyed_table_message
 from ..tools import RESERVED_COLLECTIONS
 
 COLLECTION_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}")
-"""``knowledge_NAME`` is the name of a tool, of at most 64 characters."""
+"""The maximum length of a collection's name: ``knowledge_NAME`` is the name of a tool, which has at most 64
+characters.
+"""
 MAX_COLLECTIONS: Final = 50
-"""Each is a tool in every listing."""
+"""The maximum number of collections. Each is a tool in every listing."""
 MAX_TOP_K: Final = 50
 READABLE_SUFFIXES: Final = (".md", ".markdown", ".txt", ".rst", ".html", ".htm")
 """The files of a folder that are documents, unless ``include`` says otherwise."""
@@ -26,34 +28,34 @@ _Text = Annotated[str, StringConstraints(min_length=1, max_length=1000)]
 
 
 class CollectionSettings(BaseModel):
-    """A collection of documents. Settings that the predecessor had have its names and defaults."""
+    """A collection of documents. Settings of the predecessor keep their names and defaults."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True, strict=True)
 
     description: _Text | None = None
-    """What models read about the collection: when to search it."""
+    """The text that tells models when to search the collection."""
     folder: Annotated[Path, Field(strict=False)] | None = None
-    """Its documents are the files of this folder; None: those that callers add, to each principal its own."""
+    """The folder whose files are the documents; None: callers add documents, which belong to their principals."""
     chunk_size: Annotated[int, Field(ge=100, le=8_000)] = 1_000
-    """Characters of a chunk at most."""
+    """The maximum number of characters of a chunk."""
     chunk_overlap: Annotated[int, Field(ge=0)] = 200
-    """Characters at the end of a chunk that the next one repeats, at most."""
+    """The maximum number of characters at the end of a chunk that the next chunk repeats."""
     embedding_model: _Text | None = None
-    """The model of a configured provider whose embeddings are searched too; None: full text alone."""
+    """The model, of a configured provider, whose embeddings are also searched; None: full text only."""
     top_k: Annotated[int, Field(ge=1, le=MAX_TOP_K)] = 5
-    """The passages of an answer, unless a call says how many."""
+    """The default number of passages in an answer."""
     include: Annotated[tuple[_Text, ...], Field(strict=False, min_length=1, max_length=100)] = tuple(
         f"*{suffix}" for suffix in READABLE_SUFFIXES
     )
     """Patterns for the files of the folder that are documents."""
     refresh_s: Annotated[float, Field(ge=0.1, le=86_400, allow_inf_nan=False)] = 30.0
-    """How often the folder is looked at for changes."""
+    """The interval between scans of the folder for changes."""
     max_documents: _Count = 2_000
-    """Documents of the folder, or of each principal."""
+    """The maximum number of documents of the folder, or of each principal."""
     max_bytes: _Count = 64 * 1024**2
-    """The same in bytes of their text."""
+    """The maximum number of bytes of their text."""
     max_chunks: Annotated[int, Field(ge=1, le=200_000)] = 50_000
-    """The same in chunks: a search by embeddings compares with each."""
+    """The maximum number of their chunks. A search by embeddings compares with each chunk."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -65,7 +67,7 @@ class CollectionSettings(BaseModel):
 
     @property
     def cut(self) -> str:
-        """What the chunks of a document depend on."""
+        """The settings on which the chunks of a document depend."""
         return f"{self.chunk_size}/{self.chunk_overlap}"
 
 
@@ -77,7 +79,7 @@ def read_collections(tables: object) -> dict[str, CollectionSettings]:
     """Return the settings of all collections by name.
 
     Raises:
-        KnowledgeSettingsError: some are invalid.
+        KnowledgeSettingsError: some settings are invalid.
     """
     if not isinstance(tables, Mapping):
         raise KnowledgeSettingsError(
@@ -109,7 +111,7 @@ def _read_collection(name: str, table: object) -> CollectionSettings:
 
 
 def anchored_collections(tables: object, base: Path) -> object:
-    """Return the tables with their folders resolved in ``base``; other values are left for validation."""
+    """Return the tables with their folders resolved in ``base``. Other values are left to validation."""
     if not isinstance(tables, Mapping):
         return tables
     return {name: _anchored_table(table, base) for name, table in tables.items()}

@@ -1,4 +1,6 @@
-"""The tools of collections: ``knowledge`` searches all, ``knowledge_NAME`` one; three more list, add and remove."""
+"""The tools of collections. ``knowledge`` searches all collections, ``knowledge_NAME`` one; others list, add and
+remove.
+"""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -30,7 +32,7 @@ EMBED_TOOL: Final = "knowledge_embed"
 MAX_QUESTION_CHARS: Final = 4_000
 _MAX_LISTED: Final = 1_000
 EMBED_TIMEOUT_S: Final = 300.0
-"""The time limit of a call that makes embeddings; the next call continues."""
+"""The timeout of a call that makes embeddings. The next call continues."""
 
 _Question = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_QUESTION_CHARS)]
 _TopK = Annotated[int, Field(ge=1, le=MAX_TOP_K)]
@@ -41,15 +43,15 @@ _Collection = Annotated[str, StringConstraints(min_length=1, max_length=40)]
 class CollectionArguments(Arguments):
     """A question to one collection."""
 
-    query: _Question = Field(description="A question, or the words to find.")
-    top_k: _TopK | None = Field(default=None, description="How many passages.")
+    query: _Question = Field(description="A question, or words to find.")
+    top_k: _TopK | None = Field(default=None, description="Number of passages.")
 
 
 class KnowledgeArguments(CollectionArguments):
     """A question to several collections."""
 
     collections: Annotated[list[_Collection], Field(max_length=50)] = Field(
-        default=[], description="Which collections; all if empty."
+        default=[], description="The collections to search; all if empty."
     )
 
 
@@ -58,10 +60,10 @@ class AddArguments(Arguments):
 
     name: _DocumentName | None = Field(
         default=None,
-        description="Replaces your document of this name. Its ending says what it is: .md, .html or text.",
+        description="Replaces your document of this name. Its suffix decides the format: .md, .html, else plain text.",
     )
     text: str | None = Field(default=None, min_length=1, max_length=MAX_TEXT_BYTES, description="The whole text.")
-    file: str | None = Field(default=None, min_length=1, description="A text file of the workspace instead of text.")
+    file: str | None = Field(default=None, min_length=1, description="A text file of the workspace, instead of text.")
     collection: _Collection | None = Field(default=None, description="Needed if there are several to add to.")
 
 
@@ -73,15 +75,15 @@ class RemoveArguments(Arguments):
 
 
 class ListArguments(Arguments):
-    """Which documents."""
+    """The documents to list."""
 
     collection: _Collection | None = Field(default=None, description="One collection, with its documents.")
-    limit: int = Field(default=100, ge=1, le=_MAX_LISTED, description="How many documents.")
-    after: str | None = Field(default=None, max_length=500, description="Documents after this name.")
+    limit: int = Field(default=100, ge=1, le=_MAX_LISTED, description="Maximum number of documents.")
+    after: str | None = Field(default=None, max_length=500, description="List only documents after this name.")
 
 
 class WaitingEmbeddingsArguments(Arguments):
-    """Whose documents."""
+    """The owner of the documents."""
 
     collection: _Collection = Field(description="The collection.")
 
@@ -97,7 +99,7 @@ class KnowledgeTools:
         self._embeds = any(settings.embedding_model for settings in collections.settings.values())
 
     def all(self) -> list[Tool]:
-        """The tools; none without collections, since a listing costs every client tokens."""
+        """The tools. None without collections, because a listing costs every client tokens."""
         settings = self._collections.settings
         if not settings:
             return []
@@ -136,7 +138,7 @@ class KnowledgeTools:
         @tool("knowledge_add", read_only=False, open_world=self._embeds, idempotent=True, timeout_s=EMBED_TIMEOUT_S)
         async def knowledge_add(arguments: AddArguments, context: LookupContext) -> dict[str, Any]:
             """Add a document to your documents, or replace it: either `name` and `text`, or a `file` of the workspace.
-            Only you find it.
+            Only you can find it.
             """
             collection = self._collections.writable(arguments.collection, context)
             name, text = await _document_of(arguments, context)
@@ -148,7 +150,7 @@ class KnowledgeTools:
                 try:
                     await self._embedding.embed_waiting(scope, settings.embedding_model, context)
                 except CallError as error:
-                    notes = [f"It is found by full text, and waits for its embeddings: {reason_of(error)}."]
+                    notes = [f"It can be found by full text, and waits for its embeddings: {reason_of(error)}."]
             return {"collection": collection, **_document(stored), "changed": changed, "notes": notes}
 
         return knowledge_add
@@ -156,7 +158,7 @@ class KnowledgeTools:
     def _knowledge_remove(self) -> Tool:
         @tool("knowledge_remove", read_only=False, open_world=False, idempotent=True, destructive=True)
         async def knowledge_remove(arguments: RemoveArguments, context: LookupContext) -> dict[str, Any]:
-            """Remove documents that you added. `removed` says how many there were."""
+            """Remove documents that you added. `removed` is the number of removed documents."""
             collection = self._collections.writable(arguments.collection, context)
             removed = await self._index.remove(self._collections.scope(collection, context.principal), arguments.names)
             return {"collection": collection, "removed": removed}
@@ -166,13 +168,13 @@ class KnowledgeTools:
     def _knowledge_embed(self) -> Tool:
         @tool(EMBED_TOOL, read_only=True, open_world=True, idempotent=True, timeout_s=EMBED_TIMEOUT_S)
         async def knowledge_embed(arguments: WaitingEmbeddingsArguments, context: LookupContext) -> dict[str, Any]:
-            """Make the embeddings that documents of a collection wait for, now and at your expense. Otherwise the
-            daemon makes them by itself.
+            """Make the missing embeddings of a collection now, at your expense. Otherwise the daemon makes them
+            later.
             """
             [name] = self._collections.chosen([arguments.collection], context)
             model = self._collections.settings[name].embedding_model
             if model is None:
-                raise InvalidArgumentsError(f"collection: {name} is searched by full text alone (no embedding_model).")
+                raise InvalidArgumentsError(f"collection: {name} is searched by full text only (no embedding_model).")
             scope = self._collections.scope(name, context.principal)
             return {"collection": name, "chunks": await self._embedding.embed_waiting(scope, model, context)}
 
@@ -181,7 +183,7 @@ class KnowledgeTools:
     def _knowledge_list(self) -> Tool:
         @tool("knowledge_list", read_only=True, open_world=False, idempotent=True)
         async def knowledge_list(arguments: ListArguments, context: LookupContext) -> dict[str, Any]:
-            """List the collections that you can search; with `collection`, its documents too."""
+            """List the collections that you can search; with `collection`, also its documents."""
             named = [] if arguments.collection is None else [arguments.collection]
             shown = []
             for name in self._collections.chosen(named, context):
@@ -201,7 +203,7 @@ async def _document_of(arguments: AddArguments, context: LookupContext) -> tuple
     """The name and text of the document.
 
     Raises:
-        CallError: they are missing, too long, or the file cannot be read.
+        CallError: text and file are missing, the text is too long, or the file cannot be read.
     """
     if (arguments.text is None) == (arguments.file is None):
         raise InvalidArgumentsError("text: send either text, with a name, or file.")

@@ -1,16 +1,18 @@
-"""Joins rankings by reciprocal rank fusion. Pure."""
+"""Combines rankings by reciprocal rank fusion. Pure."""
 
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Final, TypeVar
 
 RANK_CONSTANT: Final = 60
-"""How slowly a score falls with the rank: the value of Cormack, Clarke and Büttcher (SIGIR 2009), who proposed it."""
+"""Controls how slowly a score falls with the rank. The value of Cormack, Clarke and Büttcher (SIGIR 2009), who proposed
+the method.
+"""
 
 _Id = TypeVar("_Id", bound=Hashable)
 
 
 def fused_scores(rankings: Sequence[Sequence[_Id]]) -> Mapping[_Id, float]:
-    """The score of each id, the best first: the sum over the rankings of 1 / (60 + its rank there, from 1)."""
+    """The score of each id, best first: the sum of 1 / (60 + rank) over the rankings, with ranks from 1."""
     scores: dict[_Id, float] = {}
     for ranking in rankings:
         for rank, each in enumerate(ranking, start=1):

@@ -1,7 +1,7 @@
 """Prompts of hosted agents: found inline, at Phoenix, LiteLLM or a registry, or in files, in a configured order.
 
-Used by the daemon's wiring and `toold prompts show`. Implements the tools' `PromptSource`. Must not know agents,
-sessions or limits of calls.
+The daemon's wiring and `toold prompts show` use this package. It implements the tools' `PromptSource`. It must not know
+agents, sessions or limits of calls.
 """
 
 from .prompt_chain import KEPT_PROMPTS_DIRECTORY, PromptChain

@@ -1,4 +1,4 @@
-"""Reads the front matter of prompts, as dotprompt files have it, and their messages. Pure."""
+"""Reads the front matter of prompts in dotprompt's format, and their messages. Pure."""
 
 import re
 from collections.abc import Mapping
@@ -27,15 +27,15 @@ class PromptFormatError(ValueError):
 
 
 class FrontMatter(NamedTuple):
-    """What the front matter of a prompt says."""
+    """The content of a prompt's front matter."""
 
     text: str
-    """The text after it."""
+    """The text after the front matter."""
     is_present: bool
     model: str | None = None
     template_format: TemplateFormat | None = None
     defaults: Mapping[str, Any] = {}
-    """The values of variables that a role's metadata lacks."""
+    """Default values, for variables that a role's metadata lacks."""
 
 
 def split_front_matter(text: str) -> FrontMatter:
@@ -53,7 +53,7 @@ def split_front_matter(text: str) -> FrontMatter:
         fields = read_yaml(match[1].encode(), max_depth=_MAX_DEPTH, max_aliased=_MAX_ALIASED)
     except YamlError as error:
         raise PromptFormatError(f"its front matter is not YAML ({error})") from None
-    if not isinstance(fields, dict):  # a horizontal rule of Markdown
+    if not isinstance(fields, dict):  # a horizontal rule in Markdown
         return FrontMatter(text, is_present=False)
     model, inputs = fields.get("model"), fields.get("input")
     if model is not None and not isinstance(model, str):
@@ -69,7 +69,7 @@ def split_front_matter(text: str) -> FrontMatter:
 
 
 def template_format_named(name: object) -> TemplateFormat | None:
-    """Return the format that a source names, such as ``F_STRING``; None if it names none.
+    """Return the format that a source names, such as ``F_STRING``; None if it names no format.
 
     Raises:
         PromptFormatError: the format is not supported.

@@ -1,4 +1,4 @@
-"""The last known good prompt of each server, on disk, in case the server cannot be asked. Blocks."""
+"""The last known good prompts of servers, stored on disk for the time when a server cannot be reached. Blocks."""
 
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -10,9 +10,11 @@ from ..tools import TemplateFormat
 from .server_answers import StoredPrompt
 
 MAX_KEPT_PROMPTS: Final = 1000
-"""Beyond it, the oldest are deleted. A prompt has at most a million characters; most have some thousand."""
+"""The maximum number of prompts; the oldest beyond it are deleted. A prompt has at most a million characters, usually
+some thousand.
+"""
 _MAX_FILE_BYTES: Final = 16 * 1024**2
-"""A million characters escaped as JSON, and the fields around them."""
+"""The maximum size of a file: a million characters escaped as JSON, and the other fields."""
 
 
 class PromptAddress(NamedTuple):
@@ -23,7 +25,7 @@ class PromptAddress(NamedTuple):
     """Distinguishes the prompt from one with the same name at another server, such as a staging server."""
     ref: str
     tag: str
-    """Empty for servers without tags."""
+    """The tag; empty for servers without tags."""
 
 
 class KeptPrompt(NamedTuple):
@@ -31,7 +33,7 @@ class KeptPrompt(NamedTuple):
 
     prompt: StoredPrompt
     last_good: str
-    """When the server last returned it: date and time (UTC)."""
+    """The date and time (UTC) at which the server last returned the prompt."""
 
 
 class _File(msgspec.Struct, forbid_unknown_fields=True):
@@ -53,10 +55,10 @@ class KeptPrompts:
         self._files = KeptFiles(directory, max_files=MAX_KEPT_PROMPTS, max_bytes=_MAX_FILE_BYTES)
 
     def keep(self, address: PromptAddress, prompt: StoredPrompt) -> None:
-        """Keep a prompt that its server has just returned.
+        """Store a prompt that its server has just returned.
 
         Raises:
-            OSError: it cannot be written; the earlier one is kept.
+            OSError: the file cannot be written; the earlier prompt stays.
         """
         file = _File(
             *address,
@@ -69,7 +71,7 @@ class KeptPrompts:
         self._files.keep(msgspec.json.encode(address), msgspec.json.encode(file))
 
     def load(self, address: PromptAddress) -> KeptPrompt | None:
-        """Return the last known good prompt; None if there is none that can be read."""
+        """Return the last known good prompt; None if there is no readable one."""
         kept = self._files.load(msgspec.json.encode(address))
         if kept is None:
             return None

@@ -1,7 +1,7 @@
 """Fills in MUSTACHE templates: variables, sections, inverted sections and comments. Pure.
 
-Values are inserted unescaped, since prompts are not HTML. Names are looked up as keys of mappings only, so a template
-can neither call nor read anything else. Partials and other delimiters are refused.
+Values are inserted unescaped, because prompts are not HTML. Names are only keys of mappings, so a template can neither
+call functions nor read attributes. Partials and other delimiters are refused.
 """
 
 import re
@@ -13,9 +13,9 @@ from ..tools import PromptError
 from .prompt_variables import MAX_PROMPT_CHARS, VARIABLE_NAME, as_text, looked_up, prompt_too_long
 
 MAX_NESTING: Final = 32
-"""The deepest nesting of sections."""
+"""The maximum nesting of sections."""
 MAX_STEPS: Final = 100_000
-"""The most parts that are rendered: nested sections multiply the parts within them."""
+"""The maximum number of rendered parts. Nested sections multiply the parts within them."""
 
 _TAG: Final = re.compile(r"\{\{\{(?P<unescaped>[^{}]*)\}\}\}|\{\{(?P<sign>[#^/!&>=]?)(?P<name>[^{}]*)\}\}")
 _PATH: Final = re.compile(rf"\.|{VARIABLE_NAME.pattern}(?:\.[A-Za-z0-9_-]+)*")
@@ -37,7 +37,7 @@ def fill_mustache(template: str, variables: Mapping[str, object]) -> str:
     """Return the template with its variables filled in.
 
     Raises:
-        PromptError: it has an unknown variable or an invalid tag, or the result is too long.
+        PromptError: the template has an unknown variable or an invalid tag, or the result is too long.
     """
     rendering = _Rendering()
     rendering.render(_parsed(template).parts, [variables])
@@ -79,11 +79,11 @@ def _parsed(template: str) -> _Section:
 
 
 def _extent(template: str, tag: re.Match[str]) -> tuple[int, int]:
-    """Where the tag starts and ends; a section's tag or a comment alone on its line includes the line."""
+    """The start and end of the tag. A section's tag or a comment that is alone on its line includes the whole line."""
     start, end = tag.span()
     if not tag["sign"] or tag["sign"] == "&":
         return start, end
-    # Step by step: a line may have a million characters and as many tags.
+    # Step by step, because a line may have a million characters and as many tags.
     line_start, line_end = start, end
     while line_start > 0 and template[line_start - 1] in " \t":
         line_start -= 1

@@ -1,4 +1,4 @@
-"""Finds the prompt of a role: asks the sources in order, and uses the last known good prompt if none has it."""
+"""Finds the prompt of a role: asks the sources in order, and falls back to the last known good prompt."""
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,10 +19,11 @@ from .prompt_templates import fill_template
 from .server_answers import StoredPrompt, registry_prompt, stored_text
 
 KEPT_PROMPTS_DIRECTORY: Final = "prompts"
-"""In the state directory."""
+"""The name of the directory of last known good prompts, in the state directory."""
 _FORGETFUL: Final = frozenset({"litellm"})
-"""Servers that may lose prompts: if LiteLLM reports that it has no such prompt, the last known good one is used. After
-a restart, its prompts in memory may differ from those in its database."""
+"""Servers that may lose prompts. If LiteLLM reports that it lacks a prompt, the last known good prompt is used, because
+after a restart its prompts in memory may differ from those in its database.
+"""
 _SERVERS: Final[Mapping[PromptSourceName, ServerName]] = {
     "phoenix": "phoenix",
     "litellm": "litellm",
@@ -30,14 +31,15 @@ _SERVERS: Final[Mapping[PromptSourceName, ServerName]] = {
 }
 
 OwnPrompts = Callable[[str], Mapping[str, Any] | None]
-"""A prompt of the served registry by its name, as it is answered; None if none is served. Raises LookupError if the
-served one does not have it."""
+"""Returns a prompt of the served registry by its name, in the form of its answers; None if no registry is served.
+Raises LookupError if the registry lacks the prompt.
+"""
 
 _log = structlog.get_logger("toold.prompts")
 
 
 class SourceAttempt(NamedTuple):
-    """A source that was asked and has no prompt for the role."""
+    """A source that was asked but has no prompt for the role."""
 
     source: PromptSourceName
     answer: SourceAnswer
@@ -49,9 +51,9 @@ class SourceAttempt(NamedTuple):
 class PromptChain:
     """Implements ``PromptSource``.
 
-    ``kept`` is the directory of the last known good prompts. If ``keeps`` is false, as it is for commands, that
-    directory is only read, and warnings are not logged. ``own`` and ``own_listing`` are of the registry that the daemon
-    serves, which is asked if no other one is configured.
+    ``kept`` is the directory of the last known good prompts. If ``keeps`` is false, as for commands, the directory is
+    only read, and warnings are not logged. ``own`` and ``own_listing`` belong to the registry that the daemon serves;
+    they are used if no other registry is configured.
     """
 
     def __init__(
@@ -73,7 +75,7 @@ class PromptChain:
         self._closing: set[asyncio.Task[None]] = set()
 
     def apply(self, settings: PromptSettings) -> None:
-        """Use other settings, from the next query on. Needs a running event loop."""
+        """Use new settings from the next query on. Needs a running event loop."""
         if settings == self._settings:
             return
         retired = self._servers
@@ -96,11 +98,11 @@ class PromptChain:
     async def resolve(self, role: PromptQuery) -> ResolvedPrompt:
         """Return the role's prompt from the first source that has it.
 
-        If none has it, the last known good prompt of a server that may still have it (``uncertain``) is used, or else
-        the default file.
+        If no source has it, the last known good prompt of a server that may still have it (``uncertain``) is used, or
+        else the default file.
 
         Raises:
-            PromptError: no source has it, or its template has an unknown variable.
+            PromptError: no source has the prompt, or its template has an unknown variable.
         """
         settings, servers, attempts = self._settings, self._servers, list[SourceAttempt]()
         for source in settings.order:
@@ -126,7 +128,7 @@ class PromptChain:
         )
 
     async def listed(self) -> PromptListing:
-        """The prompts that roles can name now, by all sources, which are asked at the same time."""
+        """The prompts that roles can name now. All sources are asked at the same time."""
         settings, servers = self._settings, self._servers
         sources = [source for source in settings.order if source != "inline"]
         listings = await asyncio.gather(*(self._listing(source, settings, servers) for source in sources))
@@ -177,7 +179,7 @@ class PromptChain:
             self._asking[key] = question
             question.add_done_callback(lambda _: self._asking.pop(key, None))
         try:
-            return await asyncio.shield(question)  # others may wait for it, too
+            return await asyncio.shield(question)  # others may also wait for it
         except asyncio.CancelledError:
             if question.cancelled() and not _is_being_cancelled():
                 return SourceAnswer(None, "the daemon is shutting down", has_failed=True)
@@ -206,22 +208,23 @@ class PromptChain:
             try:
                 await asyncio.to_thread(self._kept.keep, keep_as, prompt)
             except OSError as error:
-                warnings.append(f"{source}: the prompt could not be kept on the disk ({error.strerror})")
+                warnings.append(f"{source}: the prompt could not be stored on the disk ({error.strerror})")
         if warning:
             warnings.append(warning)
         if warnings and self._keeps:
-            _log.warning("a prompt has warnings", role=role.role, source=source, warnings=warnings)
+            _log.warning("prompt has warnings", role=role.role, source=source, warnings=warnings)
         return ResolvedPrompt(text, source, prompt.version, prompt.model, tuple(warnings))
 
 
 def uncertain(attempts: Sequence[SourceAttempt]) -> Iterator[SourceAttempt]:
     """The servers that may have the prompt although they did not return it, so that its last known good version may be
-    used. If a server answers that it has none, the prompt was deleted there, unless the server may lose prompts."""
+    used. If a server reports that it lacks the prompt, it was deleted there, unless the server may lose prompts.
+    """
     return (attempt for attempt in attempts if attempt.answer.has_failed or attempt.source in _FORGETFUL)
 
 
 def missing_prompt(role: PromptQuery, attempts: Sequence[SourceAttempt]) -> str:
-    """The error if no source has the prompt: the prompt, and the reason of each source."""
+    """The error if no source has the prompt. It names the prompt, and the reason of each source."""
     asked = f"the role {role.role!r}" + (f" (prompt_ref {role.ref!r})" if role.ref else "")
     return f"{asked} has no prompt. " + "; ".join(map(str, attempts))
 
@@ -231,7 +234,7 @@ def _servers(settings: PromptSettings) -> dict[ServerName, PromptServer]:
 
 
 def _address(source: PromptSourceName, role: PromptQuery, settings: PromptSettings) -> PromptAddress | None:
-    """What a server is asked for the role; None for other sources, and if the role names no prompt."""
+    """The request to a server for the role; None for other sources, and if the role names no prompt."""
     server = dict(settings.servers).get(_SERVERS[source]) if source in _SERVERS else None
     if server is None or not role.ref:
         return None

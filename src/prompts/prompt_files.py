@@ -1,4 +1,4 @@
-"""Prompts in files: one per prompt or role in a folder. Blocks."""
+"""Prompts in files: a folder with one file per prompt or role. Blocks."""
 
 import re
 from pathlib import Path
@@ -11,9 +11,9 @@ from .server_answers import StoredPrompt, stored_text
 SUFFIXES: Final = (".txt", ".md", ".prompt")
 DEFAULT_NAME: Final = "default"
 _MAX_BYTES: Final = 4 * MAX_PROMPT_CHARS
-"""A character has at most four bytes."""
+"""The maximum size of a file. A character has at most four bytes."""
 PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,199}")
-"""Names come from the configurations of agents; they must not lead out of the folder."""
+"""The format of names. They come from the configurations of agents, and must not lead out of the folder."""
 
 
 def prompt_in_folder(folder: Path, names: tuple[str, ...]) -> StoredPrompt | None:

@@ -1,4 +1,4 @@
-"""Which prompts there are, by the answers of Phoenix, LiteLLM and registries, and by the files in a folder."""
+"""Lists the prompts in the answers of Phoenix, LiteLLM and registries, and in the files of a folder."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -11,9 +11,9 @@ from .prompt_files import DEFAULT_NAME, PLAIN_NAME, SUFFIXES
 from .prompt_settings import PromptSourceName, ServerName
 
 MAX_LISTED_PROMPTS: Final = 1000
-"""Of one source; Phoenix gets this number as its limit."""
+"""The maximum number of prompts per source. Phoenix gets this number as its limit."""
 _MAX_TEXT: Final = 500
-"""Characters of a description. A name that is longer cannot be a ``prompt_ref``."""
+"""The maximum length of a description. A longer name cannot be a ``prompt_ref``."""
 
 
 class ListedPrompt(msgspec.Struct, frozen=True):
@@ -21,12 +21,12 @@ class ListedPrompt(msgspec.Struct, frozen=True):
 
     prompt_ref: str
     source: PromptSourceName
-    """The first source that has it."""
+    """The first source that has the prompt."""
     description: str | None = None
 
 
 class SourceListing(NamedTuple):
-    """What a source has."""
+    """The prompts of one source."""
 
     prompts: Sequence[ListedPrompt]
     problem: str | None = None
@@ -34,7 +34,7 @@ class SourceListing(NamedTuple):
 
 
 class PromptListing(NamedTuple):
-    """What all sources have: each name once, as the first source in the settings' order has it."""
+    """The prompts of all sources, with unique names. The first source in the settings' order wins."""
 
     prompts: Sequence[ListedPrompt]
     problems: Sequence[str]
@@ -61,13 +61,13 @@ def read_listing(server: ServerName, answer: object) -> SourceListing:
     """The prompts in the answer of a server.
 
     Raises:
-        PromptFormatError: it is not a list of prompts.
+        PromptFormatError: the answer is not a list of prompts.
     """
     form = LIST_FORMS[server]
     entries = answer.get(form.entries) if isinstance(answer, Mapping) else None
     if not isinstance(entries, list):
         raise PromptFormatError(f"its answer has no list {form.entries}")
-    # A registry may have the name in either field.
+    # A registry may have the name in one of two fields.
     named = (
         (_text(each.get(form.name)) or _text(each.get("name")), each) for each in entries if isinstance(each, dict)
     )
@@ -76,7 +76,7 @@ def read_listing(server: ServerName, answer: object) -> SourceListing:
 
 
 def bounded(prompts: Iterable[ListedPrompt], more: bool = False) -> SourceListing:
-    """The first of these prompts, each name once; ``more``: whether there are others."""
+    """The first of these prompts, with unique names. ``more``: whether the source has further prompts."""
     listed = list({prompt.prompt_ref: prompt for prompt in prompts}.values())
     more = more or len(listed) > MAX_LISTED_PROMPTS
     return SourceListing(
@@ -97,7 +97,7 @@ def prompts_in_folder(folder: Path) -> SourceListing:
 
 
 def joined(listings: Mapping[PromptSourceName, SourceListing]) -> PromptListing:
-    """The prompts of all sources, which are in order."""
+    """The prompts of all sources, which must be in order."""
     prompts: dict[str, ListedPrompt] = {}
     for listing in listings.values():
         prompts = {prompt.prompt_ref: prompt for prompt in listing.prompts} | prompts
@@ -110,4 +110,4 @@ def _text(value: object) -> str | None:
 
 
 OwnListing = Callable[[], Sequence[Mapping[str, Any]] | None]
-"""The prompts of the served registry, as they are answered; None if none is served."""
+"""Returns the prompts of the served registry, in the form of its answers; None if no registry is served."""

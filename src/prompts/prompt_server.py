@@ -1,4 +1,4 @@
-"""Asks Phoenix, LiteLLM or a registry for a prompt. No message contains the text of an error that a server sent."""
+"""Asks Phoenix, LiteLLM or a registry for a prompt. Messages never contain the text of a server's error."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -19,12 +19,12 @@ _UNPROCESSABLE: Final = 422
 
 
 class SourceAnswer(NamedTuple):
-    """What a source has for a role: a prompt, or the reason why it has none."""
+    """The answer of a source for a role: a prompt, or the reason why there is none."""
 
     prompt: StoredPrompt | None
     reason: str = ""
     has_failed: bool = False
-    """Whether it could not be asked, or its answer cannot be used, so that it may have the prompt."""
+    """Whether the source could not be asked, or its answer cannot be used. It may then have the prompt."""
 
 
 class PromptServer:
@@ -48,7 +48,7 @@ class PromptServer:
 
     async def ask(self, address: PromptAddress) -> SourceAnswer:
         """Ask for a prompt. Never raises, and ends within ``timeout_s``."""
-        if {address.ref, address.tag} & {".", ".."}:  # not a name, but a step in the path of the URL
+        if {address.ref, address.tag} & {".", ".."}:  # not a name, but a dot segment of the URL's path
             return SourceAnswer(None, f"it has no prompt {address.ref!r}")
         try:
             return await self._server.ask(lambda: self._ask(address))
@@ -66,7 +66,7 @@ class PromptServer:
             return SourceListing((), str(error))
 
     async def close(self) -> None:
-        """Close the connections; those of running requests when they end."""
+        """Close the connections. Connections of running requests are closed when the requests end."""
         await self._server.close()
 
     async def _ask_phoenix(self, address: PromptAddress) -> SourceAnswer:
@@ -100,7 +100,9 @@ class PromptServer:
 
 
 def _base_url(name: ServerName, url: str) -> str:
-    """The URL below which the paths are; the predecessors' settings of Phoenix and LiteLLM may end with ``/v1``."""
+    """The base URL of the paths. In the predecessors' settings, the URLs of Phoenix and LiteLLM may end with
+    ``/v1``.
+    """
     base = url.partition("?")[0].partition("#")[0].rstrip("/")
     return base if name == "registry" else base.removesuffix("/v1")
 

@@ -17,7 +17,7 @@ ServerName = Literal["phoenix", "litellm", "registry"]
 DEFAULT_ORDER: Final[tuple[PromptSourceName, ...]] = get_args(PromptSourceName)
 DEFAULT_TAG: Final = "production"
 FOLDER: Final = "prompts"
-"""The default folder of prompts, next to the settings file."""
+"""The name of the default folder of prompts, next to the settings file."""
 _SERVERS: Final[tuple[ServerName, ...]] = get_args(ServerName)
 
 
@@ -32,18 +32,18 @@ class PromptServerSettings(_Table):
 
     url: HttpUrl
     key: SecretTable | None = None
-    """Sent as ``Authorization: Bearer``; None if the server needs no key."""
+    """The key, sent as ``Authorization: Bearer``; None if the server needs no key."""
     timeout_s: Annotated[float, Field(gt=0, le=60, allow_inf_nan=False)] = 5.0
-    """The timeout for one prompt: connecting, all requests, reading the answers."""
+    """The timeout for one prompt, including connecting, all requests and reading the answers."""
     allow_private: Hosts = False
-    """Whether its address may be loopback or private; or the hosts that may."""
+    """Whether the address may be loopback or private, or the hosts for which it may."""
 
 
 class PhoenixSettings(PromptServerSettings):
     """A Phoenix server."""
 
     tag: Annotated[str, StringConstraints(min_length=1, max_length=200)] = DEFAULT_TAG
-    """The tag of the versions to use. A prompt without this tag is used in its latest version."""
+    """The tag of the versions to use. Without this tag, the latest version of a prompt is used."""
 
 
 def _order(names: tuple[PromptSourceName, ...]) -> tuple[PromptSourceName, ...]:
@@ -53,7 +53,7 @@ def _order(names: tuple[PromptSourceName, ...]) -> tuple[PromptSourceName, ...]:
 
 
 class PromptSettings(_Table):
-    """Where prompts are searched, and in which order."""
+    """The sources of prompts, and their order."""
 
     order: Annotated[tuple[PromptSourceName, ...], Field(min_length=1), AfterValidator(_order)] = DEFAULT_ORDER
     """The sources that are searched; a source that is not configured is skipped."""
@@ -61,9 +61,9 @@ class PromptSettings(_Table):
     litellm: PromptServerSettings | None = None
     registry: PromptServerSettings | None = None
     folder: Path = Field(default_factory=lambda: Path.cwd() / FOLDER)
-    """The folder with a file per prompt or role."""
+    """The folder with one file per prompt or role."""
     default_file: Path | None = None
-    """The prompt of roles that no source has; by default ``default.txt`` or ``default.md`` in the folder."""
+    """The prompt of roles for which no source has one; by default ``default.txt`` or ``default.md`` in the folder."""
 
     @property
     def servers(self) -> Iterator[tuple[ServerName, PromptServerSettings]]:
@@ -79,21 +79,21 @@ class PromptSettings(_Table):
 
     @property
     def key_files(self) -> Iterator[Path]:
-        """The files with keys, which no call may read."""
+        """The files with keys. Calls must not read them."""
         for _, server in self.servers:
             if server.key is not None and server.key.file is not None:
                 yield server.key.file
 
 
 class PromptSettingsError(ValueError):
-    """Invalid settings of prompts; the message names the key and what is allowed, never the value."""
+    """Invalid settings of prompts; the message names the key and the allowed values, never the value."""
 
 
 def read_prompts(table: object) -> PromptSettings:
     """Return the settings of prompts.
 
     Raises:
-        PromptSettingsError: they are invalid.
+        PromptSettingsError: the settings are invalid.
     """
     expected = "[prompts] with its settings"
     return read_keyed_table(table, PromptSettings, PromptSettingsError, expected=expected, fields=_fields)
@@ -107,7 +107,7 @@ def _fields(steps: Sequence[str]) -> list[str]:
 
 
 def anchored_prompts(table: object, base: Path) -> object:
-    """Return the table with its relative paths resolved in ``base``; other values are left for validation."""
+    """Return the table with its relative paths resolved in ``base``. Other values are left to validation."""
     if not isinstance(table, Mapping):
         return table
     anchored: dict[str, Any] = {"folder": FOLDER, **table}

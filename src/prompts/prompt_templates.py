@@ -13,12 +13,12 @@ _MUSTACHE_NAME: Final = re.compile(rf"\{{\{{[#^&{{]?\s*({VARIABLE_NAME.pattern})
 
 
 def fill_template(text: str, template_format: TemplateFormat | None, variables: Mapping[str, object]) -> str:
-    """Return the text with its variables filled in, without white space at its ends.
+    """Return the text with its variables filled in, without whitespace at its ends.
 
     Args:
-        text: the template.
-        template_format: None if its source does not declare one. Then a text is not a template if there are no
-            variables, a MUSTACHE template if it has ``{{name}}`` for one of them, and else an f-string template.
+        text: the template. template_format: None if the source does not declare it. The text is then not a template if
+        there are no variables, a MUSTACHE template if it has ``{{name}}`` for one of them, otherwise an f-string
+        template.
         variables: the values.
 
     Raises:
@@ -44,7 +44,7 @@ def _fill_f_string(text: str, variables: Mapping[str, object]) -> str:
     pieces: list[str] = []
     chars = 0
     try:
-        # Only the parser of str.format is used: its fields may read attributes and items of values.
+        # Only the parser of str.format is used, because str.format itself may read attributes and items of values.
         for literal, name, spec, conversion in Formatter().parse(text):
             value = "" if name is None else _f_string_value(name, spec, conversion, variables)
             pieces += literal, value

@@ -9,14 +9,14 @@ from ..protocol.name_suggestions import close_names, did_you_mean
 from ..tools import PromptError
 
 MAX_PROMPT_CHARS: Final = 1_000_000
-"""The most characters of a prompt, before and after its variables are filled in: more than most models read."""
+"""The maximum length of a prompt, before and after its variables are filled in: more than most models read."""
 _NAMES_SHOWN: Final = 20
 
 VARIABLE_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 
 
 def as_text(value: object) -> str:
-    """Return a value as it is inserted: a string as it is, any other value as JSON."""
+    """Return the text to insert for a value: a string unchanged, any other value as JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 
@@ -26,7 +26,7 @@ def prompt_too_long() -> PromptError:
 
 
 def unknown_variable(name: str, known: Iterable[str]) -> PromptError:
-    """The error for a variable without a value; it names those that have one."""
+    """The error for a variable without a value. It names the known variables."""
     names = sorted(known)
     hint = did_you_mean(close_names(name, names, n=1))
     shown = ", ".join(names[:_NAMES_SHOWN]) + (", …" if len(names) > _NAMES_SHOWN else "")
@@ -38,10 +38,10 @@ def unknown_variable(name: str, known: Iterable[str]) -> PromptError:
 
 
 def looked_up(name: str, scopes: list[object]) -> object:
-    """Return the value of a variable such as ``user.name``: keys of mappings only, the innermost scope first.
+    """Return the value of a variable such as ``user.name``, by keys of mappings only, innermost scope first.
 
     Raises:
-        PromptError: no scope has it.
+        PromptError: no scope has the variable.
     """
     first, *rest = name.split(".")
     for scope in reversed(scopes):

@@ -18,27 +18,27 @@ from .prompt_variables import MAX_PROMPT_CHARS
 
 _JINJA_BLOCK: Final = re.compile(r"\{%[^{}]*%\}")
 _REGISTRY_TEXTS: Final = ("template", "prompt", "text")
-"""The fields of a registry's answer that may have the text; the first is the documented one."""
+"""The fields of a registry's answer that may have the text. The first one is documented."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredPrompt:
-    """The template of a prompt, as a source has it."""
+    """The template of a prompt, from a source."""
 
     text: str
     version: str
     """The server's id of the version, or the first 12 digits of the text's SHA-256."""
     template_format: TemplateFormat | None = None
-    """None if the source does not declare it."""
+    """The template's format; None if the source does not declare it."""
     model: str | None = None
     defaults: Mapping[str, Any] = field(default_factory=dict)
-    """The values of variables that a role's metadata lacks."""
+    """Default values, for variables that a role's metadata lacks."""
 
 
 def stored_text(text: str, *, is_dotprompt: bool = False, model: str | None = None, version: str = "") -> StoredPrompt:
     """Return the prompt of a text with or without front matter.
 
-    ``is_dotprompt``: whether the text is a dotprompt even without front matter; a dotprompt may have several messages.
+    ``is_dotprompt``: whether the text is a dotprompt, which may have several messages, even without front matter.
 
     Raises:
         PromptFormatError: the text is empty or too long, or its front matter is invalid.
@@ -61,7 +61,7 @@ def phoenix_prompt(answer: object) -> StoredPrompt:
     """Return the prompt in Phoenix's answer for a version.
 
     Raises:
-        PromptFormatError: the answer has none, or one that is not text.
+        PromptFormatError: the answer has no prompt, or the prompt is not text.
     """
     version = _table(_table(answer, "the answer").get("data"), "data")
     template = _table(version.get("template"), "data.template")
@@ -85,7 +85,7 @@ def phoenix_prompt(answer: object) -> StoredPrompt:
 
 def _phoenix_instructions(messages: list[Mapping[str, Any]]) -> str:
     roles = [str(message.get("role", "")).lower() for message in messages]
-    # The content of messages that are not used may be anything, such as a picture.
+    # The content of unused messages may be anything, such as an image.
     used = [
         (role, _phoenix_content(message.get("content")))
         for role, message in zip(roles, messages, strict=True)
@@ -113,7 +113,7 @@ def litellm_prompt(answer: object) -> StoredPrompt:
     """Return the prompt in LiteLLM's answer to ``/prompts/…/info``.
 
     Raises:
-        PromptFormatError: the answer has none.
+        PromptFormatError: the answer has no prompt.
     """
     fields = _table(answer, "the answer")
     specification = _table(fields.get("prompt_spec"), "prompt_spec")
@@ -134,7 +134,7 @@ def registry_prompt(answer: object) -> StoredPrompt:
     ``version``.
 
     Raises:
-        PromptFormatError: the answer has none.
+        PromptFormatError: the answer has no prompt.
     """
     fields = _table(answer, "the answer")
     text = next((value for name in _REGISTRY_TEXTS if isinstance(value := fields.get(name), str) and value), None)

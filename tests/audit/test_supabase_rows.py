@@ -197,7 +197,7 @@ def test_provider_call_that_contradicts_its_call_is_refused(row: MakeRow, column
     """The columns that a provider call shares with its call must be equal."""
     records = made_of(row(**ASKED))
     request = records["toold_provider_calls"][0] | {column: "other"}
-    with pytest.raises(ValueError, match="not of one call"):
+    with pytest.raises(ValueError, match="different calls"):
         call_values(records["toold_calls"][0], request)
 
 

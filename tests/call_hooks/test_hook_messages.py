@@ -69,7 +69,7 @@ def test_a_question_has_the_call_its_arguments_and_its_result() -> None:
         ("before", '{"refuse": true}', "is invalid"),
         ("before", '{"result": {"content": []}}', "before a call, it can change arguments only"),
         ("after", '{"arguments": {}}', "after a call, it can change result only"),
-        ("before", '{"refuse": "no", "arguments": {}}', "refuse, and a change"),
+        ("before", '{"refuse": "no", "arguments": {}}', "both refuse and a change"),
         ("before", '{"arguments": [1]}', "is invalid"),
         ("before", '{"arguments": {"a": ' + "[" * 100_000, "is not JSON"),
         ("before", '{"arguments": {"a": 1e999}}', "is invalid"),

@@ -162,7 +162,7 @@ async def test_the_registry_gets_the_url_and_its_key(
     assert await health(daemon) == (503, {**unhealthy, "reasons": reasons})
     registry.failure = None
     daemon.agent_registry.refresh()
-    await until(lambda: "its URL was not taken: it answered HTTP 500" in "".join(daemon.agent_registry.problems))
+    await until(lambda: "its URL was not accepted: it answered HTTP 500" in "".join(daemon.agent_registry.problems))
     registry.refuses_urls = False
     daemon.agent_registry.refresh()
     await until(lambda: registry.urls)

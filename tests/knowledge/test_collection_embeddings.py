@@ -74,12 +74,12 @@ async def test_without_the_vendor_full_text_is_searched(embedded: Bakery) -> Non
     assert "waits for its embeddings" in added["notes"][0]
     answer = await embedded.call("knowledge_notes", query="roll")
     assert answer["searched"] == "full text"
-    assert answer["notes"] == ["Of notes, 1 documents wait for embeddings; they are found by full text."]
+    assert answer["notes"] == ["notes: 1 documents wait for embeddings; they are found by full text."]
     assert answer["passages"][0]["document"] == "roll"
     assert (await embedded.call("knowledge_embed", collection="notes"))["chunks"] == 1
     embedded.simulator.plan("glm", "embeddings", "status=400")
     answer = await embedded.call("knowledge_notes", query="roll")
-    assert "full text alone, since embedding-3 gave no embedding" in answer["notes"][0]
+    assert "full text only, because embedding-3 returned no embedding" in answer["notes"][0]
     assert answer["passages"][0]["document"] == "roll"
 
 

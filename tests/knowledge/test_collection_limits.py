@@ -65,7 +65,7 @@ async def test_entries_beyond_the_limit_are_not_looked_at(tmp_path: Path, monkey
         (tmp_path / name).write_text("word")
     index = KnowledgeIndex(tmp_path / "knowledge.db")
     report = await CollectionFolder(index, SHARED).update(CollectionSettings(), tmp_path, FileAccess((tmp_path,)))
-    assert report.left_out == (("further files", "only 1 files and folders are looked at"),)
+    assert report.left_out == (("further files", "only 1 files and folders are scanned"),)
     await index.close()
 
 

@@ -163,7 +163,7 @@ async def test_a_kept_prompt_that_cannot_be_read(servers: Servers, chain_of: Cha
     (tmp_path / "kept").write_text("in the way")
     servers.phoenix.failure = None
     prompt = await chain_of(order=["phoenix"]).resolve(ROLE)
-    assert prompt.warnings == ("phoenix: the prompt could not be kept on the disk (Not a directory)",)
+    assert prompt.warnings == ("phoenix: the prompt could not be stored on the disk (Not a directory)",)
 
 
 async def test_no_source_has_it(servers: Servers, chain_of: ChainOf, tmp_path: Path) -> None:
