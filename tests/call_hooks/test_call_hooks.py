@@ -93,7 +93,7 @@ async def test_without_a_usable_answer(
         assert await asked.before(id=1) == {"id": 1}
         assert await asked.hooks.after(CALL, {}, RESULT, long=False) is None
     else:
-        with pytest.raises(ServiceUnavailableError, match="guard gave no answer") as error:
+        with pytest.raises(ServiceUnavailableError, match="guard gave no usable answer") as error:
             await asked.before(id=1)
         assert (error.value.executed, error.value.retryable) == ("no", True)
         assert problem not in error.value.message
