@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from ..store.postgres.result_bucket import ResultBucket
 
 _LISTENS_S: Final = 1.0
-"""How long a node that has the name of this one has to accept a connection."""
+"""How long to wait for a connection to a node that has the name of this one."""
 
 
 def open_store(
     settings: Settings, state: StateDirectory, epoch: str, node_name: str, on_fenced: Callable[[str], None]
 ) -> Store:
-    """Opens the database. ``epoch`` identifies this process, ``node_name`` the node that it is. ``on_fenced`` is
-    called on the store's thread, with the reason, if this process is a node of a cluster and must end.
+    """Opens the database. ``epoch`` identifies this process, ``node_name`` its node. ``on_fenced`` is called on the
+    store's thread, with the reason, if this process is a node of a cluster and must end.
 
     Raises:
         SettingsError: the package for the database is not installed.
@@ -66,7 +66,7 @@ def open_store(
         )
     except StoreError:
         if not expects_chain:
-            state.remove_audit_key()  # it has signed nothing; the next start is a first start again
+            state.remove_audit_key()  # it has not signed anything, so the next start is a first start again
         raise
 
 
@@ -92,7 +92,7 @@ def open_retained_results(settings: Settings, state: StateDirectory, node_name: 
 
 
 def open_pins(store: Store, state_dir: Path) -> PinStorage:
-    """Returns where the pins of sources are kept: in the database that several nodes share, or in files."""
+    """Returns the storage of the pins of sources: the database that several nodes share, or files."""
     return PinFiles(state_dir / PINS_DIRECTORY) if store.cluster is None else SharedPins(store.cluster.pins)
 
 

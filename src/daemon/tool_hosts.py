@@ -1,4 +1,4 @@
-"""The tools that settings make, of collections of documents and of a ZenML server, and what keeps them up to date."""
+"""The tools from settings (collections of documents, a ZenML server), and the tasks that keep them up to date."""
 
 from collections.abc import Callable
 from pathlib import Path

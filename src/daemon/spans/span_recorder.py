@@ -117,7 +117,7 @@ class SpanRecorder:
 
 
 class CompletionSpan:
-    """One request to a model: a context manager around it, for one use."""
+    """A context manager around one request to a model; for one use."""
 
     def __init__(
         self,
@@ -140,7 +140,7 @@ class CompletionSpan:
         self._started_at = self._began = 0.0
 
     def completed(self, answer: Completion | Embeddings) -> None:
-        """The model has answered."""
+        """Records the model's answer."""
         self._answer = answer
 
     def __enter__(self) -> Self:
@@ -173,7 +173,7 @@ class CompletionSpan:
 
     def _request_facts(self) -> dict[str, Any]:
         request, answer = self._request, self._answer
-        if isinstance(request, EmbeddingRequest):  # its texts and vectors are not content that a trace shows
+        if isinstance(request, EmbeddingRequest):  # traces do not show its texts and vectors
             return {"operation": "embeddings", "encoding": request.encoding}
         completion = answer if isinstance(answer, Completion) else None
         content = completion_content(request, completion, self._mask) if self._full else None

@@ -16,10 +16,11 @@ from .span_projection import AttributeValue, Ended, Span, span_of
 from .span_queue import SpanQueue
 
 DELAY_S: Final = 1.0
-"""How long a span waits for a whole batch. OpenTelemetry's default, 5 s, is long for a person watching a trace."""
+"""How long a span waits for a whole batch. OpenTelemetry's default of 5 s is too long for a person who watches a
+trace."""
 FIRST_PAUSE_S: Final = 1.0
 LONGEST_PAUSE_S: Final = 60.0
-"""The pause before a request is repeated grows from ``FIRST_PAUSE_S`` to this."""
+"""The delay before a request is repeated grows from ``FIRST_PAUSE_S`` to this."""
 LONGEST_RETRY_AFTER_S: Final = 300.0
 """The longest pause, even if the collector requests a longer one."""
 
@@ -51,7 +52,7 @@ class SpanSender:
         self.unsent = 0
         """Spans that were lost at shutdown."""
         self.problem: str | None = None
-        """Why sending fails at present."""
+        """Why sending currently fails; None if it does not."""
 
     def __repr__(self) -> str:
         return f"<SpanSender to {self._client.url} sent={self.sent} waiting={self.waiting}>"
@@ -127,7 +128,7 @@ class SpanSender:
 
 
 def _projected(ended: Sequence[Ended]) -> list[Span]:
-    """Makes the spans, and skips those that cannot be made: one defect must not end the thread."""
+    """Creates the spans, and skips those that cannot be created, so that one defect does not end the thread."""
     spans = []
     for each in ended:
         try:

@@ -1,4 +1,4 @@
-"""``ABSENT_PORT`` stands in for a WebSocket connection when a session has none."""
+"""``ABSENT_PORT`` replaces the WebSocket connection of a session that has none."""
 
 from typing import Final
 

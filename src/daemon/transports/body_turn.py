@@ -1,4 +1,4 @@
-"""The turn of one large request body (``large_frames``)."""
+"""The turn of a large request body (``large_frames``)."""
 
 import asyncio
 import time
@@ -19,14 +19,14 @@ class NoTurnError(Exception):
 
 
 class BodyTurn:
-    """A large body's turn. While it waits for its turn, it ends the longest other one."""
+    """A large body's turn. While it waits, it ends the turn that has lasted longest."""
 
     def __init__(self, frames: LargeFrames, principal: str) -> None:
         self._frames = frames
         self._principal = principal
         self._granted = asyncio.Event()
         self.reading: asyncio.Timeout | None = None
-        """The limit of the current read, which ends at once if the body has to give its turn away."""
+        """The timeout of the current read, which ends at once if the body must give its turn away."""
 
     def go_on(self) -> None:
         self._granted.set()
@@ -34,14 +34,14 @@ class BodyTurn:
     def give_away(self) -> None:
         """Ends the current read with a ``TimeoutError``."""
         if self.reading is not None:
-            with suppress(RuntimeError):  # the last read has ended, and the body is being decoded
+            with suppress(RuntimeError):  # the last read has ended; the body is being decoded
                 self.reading.reschedule(0.0)
 
     async def take(self) -> None:
         """Waits for the turn.
 
         Raises:
-            NoTurnError: it did not come in time.
+            NoTurnError: the turn did not come in time.
         """
         began = time.monotonic()
         if self._frames.request(self, self._principal, began):

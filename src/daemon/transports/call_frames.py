@@ -1,4 +1,4 @@
-"""The frames of a call as a WebSocket connection sends them, with the older names for clients that use these. Pure."""
+"""The frames that a WebSocket connection sends for a call, with the older names for clients that use them. Pure."""
 
 from collections.abc import Sequence
 
@@ -35,7 +35,7 @@ def chunk_frame(running: RunningCall, text: str, offset: int) -> StreamChunk:
 
 
 def answer_frame(request_id: RequestId, echo_id: bool, result: ToolResult, form: ResultText = "prose") -> bytes:
-    """The answer. In a session with the form ``json``, an error is also a JSON text, as earlier servers sent it."""
+    """The answer. In a session with the form ``json``, an error is also a JSON text, as in earlier servers."""
     return encode_answer(result, lambda result: encode(_answer(request_id, echo_id, result, form)))
 
 
@@ -57,7 +57,7 @@ def _answer(request_id: RequestId, echo_id: bool, result: ToolResult, form: Resu
 
 
 def _former_result(result: ToolResult) -> Sequence[ContentBlock]:
-    """``outputs`` as clients that send ``id`` read them: an error is a text."""
+    """``outputs`` in the form for clients that send ``id``: an error is a text."""
     if result.error is None:
         return result.outputs
     return (TextContent(f"Error {result.error.code}: {result.error.message}"),)

@@ -1,4 +1,4 @@
-"""What one WebSocket connection follows, and its calls of methods about resources and prompts."""
+"""The subscriptions of one WebSocket connection, and its calls of methods about resources and prompts."""
 
 import time
 from collections.abc import Callable
@@ -33,18 +33,18 @@ class FollowedResources:
         return f"<FollowedResources {self._follower!r}>"
 
     def begin(self) -> None:
-        """Gets notifications. If too many clients do, this one can still call the methods."""
+        """Begins to receive notifications. If too many clients receive them, this one can still call the methods."""
         with suppress(OverCapacityError):
             self._host.followers.add(self._follower)
 
     def close(self) -> None:
-        """Ends all that it follows."""
+        """Ends all subscriptions."""
         self._host.followers.remove(self._follower)
 
     def submit(
         self, router: Router, session: Session, request: ToolCall, port: CallPort
     ) -> RunningCall | ToolResult | None:
-        """Submits a call of a method, which is called as a tool is; returns what ``Router.submit`` returns."""
+        """Submits a call of a method, which is called like a tool; returns the result of ``Router.submit``."""
         tool: Tool | None = None
         if request.name in {*CATALOG_METHODS, *FOLLOWING_METHODS}:
             methods, followers = self._host.methods, self._host.followers

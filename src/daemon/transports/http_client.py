@@ -1,4 +1,4 @@
-"""What a request of the HTTP port says about its client, and which toolset it gets."""
+"""The client of a request of the HTTP port, and the toolset for the request."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -12,7 +12,7 @@ _CLIENT_CHARS: Final = 64
 
 
 def client_of(headers: Mapping[str, str], transport: str) -> ClientInfo:
-    """The client's name and version, as ``User-Agent`` begins; without one, the transport's name."""
+    """The client's name and version from the beginning of ``User-Agent``; without this header, the transport's name."""
     name, _, version = headers.get("user-agent", "").partition(" ")
     if not version:
         name, _, version = name.rpartition("/")
@@ -20,7 +20,8 @@ def client_of(headers: Mapping[str, str], transport: str) -> ClientInfo:
 
 
 def toolset_with(catalog: ToolCatalog, access: Authorization, tool: str) -> str | None:
-    """The caller's default toolset if it has the tool, else the first of its toolsets that does; None if none has."""
+    """The caller's default toolset if it has the tool, otherwise the first of its toolsets with the tool; None without
+    one."""
     return next((name for name in toolsets_of(catalog, access) if find(catalog, name, tool) is not None), None)
 
 

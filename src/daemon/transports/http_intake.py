@@ -1,4 +1,4 @@
-"""Takes in the requests of the HTTP port, of all its protocols alike: how many at a time, and their bodies."""
+"""Receives the requests of all protocols of the HTTP port: limits their number, and reads their bodies."""
 
 from collections.abc import Callable
 from types import TracebackType
@@ -18,11 +18,11 @@ from .request_guard import RequestRefused
 T = TypeVar("T")
 
 _INTAKE_ERRORS: Final = (BodyTooLargeError, NoTurnError, TimeoutError)
-"""What ``HttpIntake.receive`` raises for a body that is refused; ``refusal_of`` has the answer."""
+"""The errors of ``HttpIntake.receive`` for a refused body; ``refusal_of`` returns the answer."""
 
 
 class Refuse(Protocol):
-    """Answers a refused request as its protocol does; with ``close``, the connection ends after the answer."""
+    """Answers a refused request in the format of its protocol; with ``close``, the connection ends after the answer."""
 
     async def __call__(self, refused: RequestRefused, *, close: bool) -> None: ...
 
@@ -42,7 +42,7 @@ class HttpIntake:
         return f"<HttpIntake requests={self.active}/{self._max_requests}>"
 
     def refuse_excess(self, peer: HttpPeer) -> RequestRefused | None:
-        """Refuses an authorized request if there are too many; else takes a place among the authenticated
+        """Refuses an authorized request if there are too many; otherwise takes a place among the authenticated
         connections.
         """
         if self.active < self._max_requests and peer.authenticate():
@@ -51,8 +51,8 @@ class HttpIntake:
         return RequestRefused(503, message, (("retry-after", "1"),))
 
     def serving(self, refuse: Refuse) -> "_Serving":
-        """The block in which one request is served. In it, a client that disconnects ends the request, and a body that
-        is refused is answered by ``refuse``.
+        """The block in which one request is served. If its client disconnects, the request ends; if its body is
+        refused, ``refuse`` answers.
         """
         return _Serving(self, refuse)
 
@@ -65,9 +65,9 @@ class HttpIntake:
         *,
         whole: bool,
     ) -> tuple[T, int]:
-        """Reads and decodes a request's body, outside of the event loop if that takes long; returns its size too.
+        """Reads and decodes a request's body, outside of the event loop if that takes long; also returns its size.
 
-        ``whole`` says that all of it has arrived.
+        ``whole``: the whole body has already arrived.
 
         Raises:
             ClientDisconnectedError: the client disconnected.
@@ -93,7 +93,7 @@ class HttpIntake:
         return RequestRefused(408, "The rest of the body did not arrive in time."), True
 
     def _turn_limits(self) -> TurnLimits:
-        """How many bodies of the largest size fit into the limits for requests."""
+        """The number of bodies of the maximum size that fit into the limits for requests."""
         bounds, body = self._router.limits.request_bytes, self._max_body_bytes
         return TurnLimits(bounds.principal // body, bounds.daemon // body)
 

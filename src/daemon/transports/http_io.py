@@ -16,7 +16,7 @@ from .request_guard import RequestRefused
 BODY_TIMEOUT_S: Final = 20.0
 """How long a body may take to arrive, in addition to the time that its bytes need at the slowest rate."""
 SLOWEST_BODY_RATE: Final = 16 * 1024
-"""In bytes per second: 128 kbit/s, which the slowest mobile networks still have."""
+"""In bytes per second: 128 kbit/s, the rate of the slowest mobile networks."""
 
 Headers = Iterable[tuple[bytes, bytes]]
 
@@ -37,8 +37,8 @@ class ClientDisconnectedError(Exception):
 
 
 def read_headers(scope: Scope, names: Mapping[bytes, str]) -> dict[str, str]:
-    """Returns the headers in ``names``, under the names there. Repeated headers are joined by commas, as HTTP
-    specifies, so a repeated header with one valid value matches nothing.
+    """Returns the headers in ``names``, under those names. Repeated headers are joined by commas, as HTTP specifies, so
+    a repeated header is not mistaken for a single valid value.
     """
     headers: dict[str, str] = {}
     for raw_name, raw_value in scope["headers"]:
@@ -50,13 +50,13 @@ def read_headers(scope: Scope, names: Mapping[bytes, str]) -> dict[str, str]:
 
 
 async def read_body(receive: Receive, limit: int, *, whole: bool = False, turn: BodyTurn | None = None) -> bytes:
-    """Reads the request's body; ``whole`` says that all of it has arrived. A large one takes its ``turn``.
+    """Reads the request's body. ``whole``: the whole body has already arrived. A large body waits for its ``turn``.
 
     Raises:
         BodyTooLargeError: it is longer than ``limit`` bytes.
         ClientDisconnectedError: the client disconnected.
         TimeoutError: it did not arrive in time.
-        NoTurnError: too many large ones are being received.
+        NoTurnError: too many large bodies are being received.
     """
     parts, size, more = [], 0, True
     began = 0.0 if whole else asyncio.get_running_loop().time()
@@ -92,7 +92,7 @@ async def wait_disconnected(receive: Receive) -> None:
 async def send_json(
     send: Send, body: bytes, status: int = 200, headers: Headers = (), *, media_type: str = JSON_TYPE
 ) -> None:
-    """Sends one JSON response; an empty one has no content type. Returns once the client has read most of it."""
+    """Sends one JSON response; an empty response has no content type. Returns once the client has read most of it."""
     shape = [(b"content-type", media_type.encode())] if body else []
     length = (b"content-length", str(len(body)).encode())
     await send({"type": "http.response.start", "status": status, "headers": [*shape, length, *headers]})
@@ -100,8 +100,8 @@ async def send_json(
 
 
 async def send_rpc_refusal(send: Send, refused: RequestRefused, problem: MessageProblem, *, close: bool) -> None:
-    """Answers a request of JSON-RPC that is not served. Without ``close`` the connection stays open while the rest of
-    the request arrives; otherwise the client might not see the answer.
+    """Answers a refused request of JSON-RPC. Without ``close``, the connection stays open while the rest of the request
+    arrives, so that the client sees the answer.
     """
     headers = [(name.encode(), value.encode()) for name, value in refused.headers]
     if close:

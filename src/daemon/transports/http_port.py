@@ -1,7 +1,7 @@
 """The HTTP port: MCP, tools over REST, OpenAI's API, A2A, the platform API, health, metrics and the operator API.
 CORS for the pages of allowed origins.
 
-MCP has most of the requests and bypasses Starlette, which would add a tenth to the cost of a call (decision 46). Pages
+Most requests are MCP. They bypass Starlette, which would add a tenth to the cost of a call (decision 46). Pages
 send their token in ``Authorization``, so CORS responses never allow credentials and never allow every origin.
 """
 
@@ -60,9 +60,10 @@ def side_app(
 ) -> ASGIApp:
     """Returns the app of the HTTP port; ``operator`` serves the unlisted paths below ``/operator``.
 
-    ``mcp`` and ``sse`` get the requested toolset, or None, in the scope's ``toolset``; ``openai`` serves ``/v1/``,
-    ``rest`` and ``a2a`` the paths of ``rest_request`` and ``a2a_route``, ``platform`` those below ``/api/v1/``, and
-    ``registry`` the requests of which ``is_registry`` says so by path and method. With ``loopback_only``, requests must
+    ``mcp`` and ``sse`` get the requested toolset, or None, in the scope's ``toolset``. ``openai`` serves ``/v1/``,
+    ``rest`` and ``a2a`` serve the paths of ``rest_request`` and ``a2a_route``, ``platform`` serves paths below
+    ``/api/v1/``, and ``registry`` serves the requests for which ``is_registry``, given path and method, is true. With
+    ``loopback_only``, requests must
     name the port by a loopback name; ``sign_ins`` are the routes below ``/oauth``.
     Pages of ``allowed_origins`` may read the responses of these and of the OAuth metadata.
     """
@@ -114,7 +115,7 @@ def side_app(
 
 
 def _protocol(path: str, method: str) -> str | None:
-    """The protocol other than MCP that a path belongs to; None: a page of the port."""
+    """The protocol, other than MCP, to which a path belongs; None for a page of the port."""
     if path.startswith("/v1/"):
         return "openai"
     if path.startswith("/api/v1/"):
@@ -127,7 +128,7 @@ def _protocol(path: str, method: str) -> str | None:
 
 
 def _mcp_root(path: str) -> str | None:
-    """``/mcp`` or ``/sse`` if the path is one of them, or a toolset below; ``/messages`` for those of a stream; else
+    """``/mcp`` or ``/sse`` for these paths and toolsets below them; ``/messages`` for messages of a stream; otherwise
     None.
     """
     for root in ("/mcp", "/sse", "/messages"):
@@ -138,7 +139,7 @@ def _mcp_root(path: str) -> str | None:
 
 @lru_cache(maxsize=64)
 def _names_loopback(host: bytes) -> bool:
-    """Whether a ``Host`` header is a loopback name. Any other name may be a web page's own, rebound to this port."""
+    """Whether a ``Host`` header is a loopback name. Any other name may belong to a web page (DNS rebinding)."""
     return is_loopback(host_name(host.decode("latin-1")))
 
 
@@ -246,7 +247,7 @@ _ALLOWED_HEADERS: Final = (
     b"x-stainless-lang, x-stainless-os, x-stainless-package-version, x-stainless-retry-count, x-stainless-runtime, "
     b"x-stainless-runtime-version, x-stainless-timeout"
 )
-"""Those that start with ``x-stainless-`` are of OpenAI's SDK in a browser."""
+"""Headers that start with ``x-stainless-`` come from OpenAI's SDK in a browser."""
 _ALLOWED: Final = (
     (b"access-control-allow-methods", b"GET, POST, PUT, PATCH, DELETE"),
     (b"access-control-allow-headers", _ALLOWED_HEADERS),

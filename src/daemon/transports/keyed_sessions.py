@@ -15,13 +15,13 @@ class KeyedSessions:
         self._router = router
         self._transport = transport
         self._absent_port = absent_port
-        # One request finds or opens its session at a time, so that no key gets two.
+        # Only one request at a time finds or opens a session, so that no key gets two sessions.
         self._finding = asyncio.Lock()
 
     async def find_or_open(
         self, access: Authorization, toolset: str, client: ClientInfo, *, key: str, label: str, streams: bool
     ) -> Session:
-        """Returns the session of a principal's key; a new one if there is none.
+        """Returns the session of a principal's key, or a new session.
 
         Raises:
             ServiceUnavailableError: the database cannot be read.
@@ -47,7 +47,7 @@ class KeyedSessions:
         streams: bool,
         key_hash: bytes | None = None,
     ) -> Session:
-        """Opens a session; without ``key_hash``, one that no other request finds."""
+        """Opens a session. Without ``key_hash``, no other request can find it."""
         return self._router.sessions.open(
             label,
             access.principal,

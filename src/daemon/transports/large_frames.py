@@ -1,8 +1,8 @@
 """Which connections may receive a large frame at the same time. Pure: callers pass the time.
 
 Most of a large frame is in memory before the daemon can read any of it. So a connection with a large frame needs a
-turn, which counts as the largest possible frame. Without one it receives nothing more, and its client's system holds
-the data back.
+turn, which counts as the largest possible frame. Without a turn, the connection receives no further data, which stays
+in the client's system.
 """
 
 from collections import Counter
@@ -17,7 +17,7 @@ class Receiver(Protocol):
     """A connection that receives a large frame."""
 
     def go_on(self) -> None:
-        """It has got a turn."""
+        """Reports that it has a turn."""
         ...
 
 
@@ -68,8 +68,8 @@ class LargeFrames:
                 waiting.go_on()
 
     def overdue(self, now: float, limit_s: float) -> Receiver | None:
-        """The receiver that must give its turn to one that waits: the oldest of the principal with the most turns, if
-        its turn took longer than ``limit_s`` seconds.
+        """The receiver that must give its turn to a waiting one: the oldest receiver of the principal with the most
+        turns, if its turn took longer than ``limit_s`` seconds.
         """
         if not self._waiting:
             return None

@@ -1,11 +1,13 @@
-"""Notifications that wait for their client. A slow reader gets the latest of equal ones, and loses old ones."""
+"""Notifications that wait for their client. Of equal notifications, a slow reader gets only the latest; old ones are
+dropped."""
 
 from collections.abc import Callable, Mapping
 from itertools import count
 from typing import Any, Final
 
 MAX_PENDING: Final = 200
-"""Notifications that wait for one client: the resources that it may follow, and as many log messages."""
+"""The maximum number of notifications that wait for one client: one per resource to which it may subscribe, and as many
+log messages."""
 
 _LOG_MESSAGE: Final = "notifications/message"
 
@@ -14,7 +16,7 @@ class NotificationQueue:
     """The pending notifications of one client."""
 
     def __init__(self, wake: Callable[[], None]) -> None:
-        """``wake`` is called when one is added; it must not block."""
+        """``wake`` is called when a notification is added; it must not block."""
         self._wake = wake
         self._pending: dict[object, tuple[str, Mapping[str, Any]]] = {}
         self._numbers = count()

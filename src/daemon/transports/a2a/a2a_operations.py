@@ -46,7 +46,7 @@ _DECIDING_TOOL: Final = "agent_decide"
 
 
 class PushPort(Protocol):
-    """Takes the push configurations that come with messages."""
+    """Stores the push configurations of messages."""
 
     async def check(self, values: Mapping[str, Any] | None, principal: Principal) -> PushConfig | None: ...
 
@@ -148,7 +148,7 @@ class A2AOperations:
     async def _events(self, view: TaskView, history_length: int | None, *, goes_on: bool) -> TaskEvents:
         task = view.as_task(history_length)
         if not view.artifacts and (begun := await self._tasks.text_so_far(view)):
-            task["artifacts"] = [text_artifact(begun)]  # the next pieces are appended to it
+            task["artifacts"] = [text_artifact(begun)]  # later pieces are appended to this artifact
         yield view.row.last_event, {"task": msgspec.Raw(msgspec.json.encode(task))}
         if goes_on:
             async with aclosing(self._tasks.follow(view.row.id, view.row.last_event)) as events:
@@ -166,7 +166,7 @@ class A2AOperations:
         yield view.row.last_event, {kind: msgspec.Raw(msgspec.json.encode(answer))}
 
     async def _accepted(self, caller: A2ACaller, request: SendRequest, version: A2AVersion) -> str:
-        """Makes a message a new task, or an answer to a task that waits for it. Returns the task's id.
+        """Starts a new task for a message, or passes the message to the task that waits for it. Returns the task's id.
 
         Shielded: if the client disconnects, a task that has begun is still stored.
         """
@@ -221,7 +221,7 @@ class A2AOperations:
             accepting.exception()  # retrieved, so that asyncio does not log it if the client has disconnected
 
     async def _answer(self, caller: A2ACaller, message: A2AMessage, view: TaskView) -> None:
-        """Takes the decisions in a client's message to a task that waits. A repeated message changes nothing."""
+        """Applies the decisions in a client's message to a waiting task. A repeated message has no effect."""
         if message.context_id is not None and message.context_id != view.row.context_id:
             raise invalid_field("message.contextId", "is not that of the task")
         if view.has_message(message.id):
@@ -248,8 +248,7 @@ class A2AOperations:
         message_id: str,
         place: str,
     ) -> ToolResult:
-        """Calls a tool. If the same message comes again in the same context, it gets the same answer, marked as
-        ``replayed``.
+        """Calls a tool. A repeat of the message in the same context gets the same answer, marked as ``replayed``.
 
         Raises:
             A2AError: the call failed.
@@ -268,7 +267,7 @@ class A2AOperations:
         ready = await prepared(self._router.catalog, session, call)
         call = ready.request if isinstance(ready, PreparedCall) else ready
         conflict = conflict_of(session, call, now := time.monotonic())
-        if conflict is not None:  # the requests that wait for the other message keep waiting
+        if conflict is not None:  # requests that wait for the other message are not affected
             self._router.refuse(session, call, conflict, now)
             raise error_of_call(conflict.to_tool_error())
         port = AwaitedResultPort()

@@ -1,5 +1,5 @@
-"""The answers to requests of A2A that are refused before their operation is known: JSON-RPC's errors on the paths of
-JSON-RPC, and those of HTTP+JSON on all others.
+"""Answers requests of A2A that are refused before their operation is known: with JSON-RPC's errors on its paths, and
+with errors of HTTP+JSON on all other paths.
 """
 
 from collections.abc import Mapping
@@ -34,7 +34,7 @@ _STATUSES: Final[Mapping[int, tuple[str, ErrorCode]]] = {
 
 
 async def refuse(route: A2ARoute | None, send: Send, refused: RequestRefused, *, close: bool = False) -> None:
-    """Answers a refused request as the binding of its path does. ``route``: None if the path does not exist."""
+    """Answers a refused request in the binding of its path. ``route``: None if the path does not exist."""
     _log.info("request refused", status=refused.status, reason=refused.message)
     error = refusal_error(refused)
     if route is not None and route.kind == "rpc":

@@ -23,7 +23,7 @@ from .push_operations import PushOperations
 from .task_stream import TaskEvents, answer_unless_disconnected, send_events
 
 A2A_JSON: Final = "application/a2a+json"
-"""A2A's media type; clients may send and accept plain JSON too."""
+"""A2A's media type; clients may also send and accept plain JSON."""
 
 _encode: Final = msgspec.json.Encoder().encode
 _decode: Final = msgspec.json.Decoder(float_hook=finite).decode
@@ -70,7 +70,7 @@ class A2ARest:
         *,
         media_type: str,
     ) -> None:
-        """Answers one request to ``route``. ``requested``: the version that it names."""
+        """Answers one request to ``route``. ``requested``: the version that the request names."""
         try:
             params = _params(route, body, query, requested)
             events = await self._events(caller, route, params, last_event)
@@ -114,7 +114,7 @@ class A2ARest:
 
 
 def _params(route: A2ARoute, body: Any, query: Mapping[str, str], requested: str) -> dict[str, Any]:
-    """The parameters of a request: of its body, its query and its path.
+    """The parameters of a request, from its body, its query and its path.
 
     Raises:
         A2AError: they are invalid, or the request names another version.

@@ -65,7 +65,8 @@ class A2ARpc:
         receive: Receive,
         send: Send,
     ) -> None:
-        """Answers one message. ``requested``: the version that it names; ``last_event``: where its stream begins."""
+        """Answers one message. ``requested``: the version that the message names; ``last_event``: where its stream
+        begins."""
         if isinstance(message, MalformedMessage):
             await send_json(send, json_rpc.failure(message.id, message.problem))
             return
@@ -128,7 +129,7 @@ class A2ARpc:
 
 
 def unknown_method(method: str, version: A2AVersion) -> A2AError:
-    """The error for a method that the version does not have, or that this server does not."""
+    """The error for a method that the version does not have, or that this server does not offer."""
     other: A2AVersion = "0.3" if version == "1.0" else "1.0"
     if operation_of(method, other) is not None:
         hint = f"it is a method of version {other}: send the header A2A-Version: {other}"
@@ -138,7 +139,7 @@ def unknown_method(method: str, version: A2AVersion) -> A2AError:
 
 
 async def _in_0_3(answer: Mapping[str, Any]) -> msgspec.Raw:
-    """The task or message as 0.3 has it, encoded; a long one outside of the event loop."""
+    """The task or message in the format of 0.3, encoded; a long one is encoded outside of the event loop."""
     (content,) = answer.values()
     return await off_loop(_encode_0_3, answer) if encoded_bytes(content) > LONG_BYTES else _encode_0_3(answer)
 

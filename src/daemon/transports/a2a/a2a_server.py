@@ -32,7 +32,7 @@ from .push_operations import PushOperations
 from .result_parts import ResultParts
 
 CARD_MAX_AGE_S: Final = 300
-"""How long a client may use a card without asking again."""
+"""How long a client may cache a card."""
 
 _LAST_EVENT: Final = "last-event-id"
 _READ: Final = (
@@ -111,7 +111,7 @@ class A2AServer:
             await self._receive(scope, headers, access, route, agent, receive, send)
 
     async def _sent_public(self, route: A2ARoute | None, scope: Scope, headers: Mapping[str, str], send: Send) -> bool:
-        """Answers a request without a token if it is for something that anyone may read; returns whether it was."""
+        """Answers a request without a token if anyone may read its target; returns whether it was answered."""
         if route is None or scope["method"] != "GET" or "authorization" in headers:
             return False
         origin = _origin(scope, headers)
@@ -207,7 +207,7 @@ def _query(scope: Scope) -> dict[str, str]:
 
 
 def _number(last_event: str) -> int | None:
-    """The number of the last event that a client has; None if it names none of this server's."""
+    """The number of the last event that a client has; None if the id is not from this server."""
     return int(last_event) if last_event.isascii() and last_event.isdecimal() and len(last_event) < 16 else None
 
 

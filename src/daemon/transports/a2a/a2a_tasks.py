@@ -1,7 +1,8 @@
-"""The tasks of A2A: detached calls, as clients of A2A see them.
+"""The tasks of A2A: the view that clients of A2A have of detached calls.
 
 The current state of a task is always read from its call; the stored state is the last one that was read. Each change is
-an event in the database. Streams are sent from there, so a stream can begin after any event, even after a restart.
+an event in the database. Streams are sent from the database, so a stream can begin after any event, even after a
+restart.
 """
 
 import asyncio
@@ -30,7 +31,7 @@ from .task_view import TaskView, encode_history, messages_of, view_of, with_even
 CHUNK_WINDOW_S: Final = 0.25
 """Pieces of an answer that arrive within this time are one event."""
 MAX_STREAMED_CHARS: Final = 256 * 1024
-"""How much of one task's answer is sent in pieces; the rest is sent only as part of the whole answer, at the end."""
+"""The number of characters of a task's answer that are sent in pieces; the rest is sent only with the whole answer."""
 ALIVE_S: Final = 15.0
 """How often a silent stream shows that it is alive."""
 
@@ -69,7 +70,7 @@ class ListedTasks(NamedTuple):
     total: int
     """The number of tasks on all pages."""
     last: A2ATaskRow | None
-    """The last task of this page, as it was stored; None: there is no further page."""
+    """The last task of this page, as stored; None if there is no further page."""
 
 
 class _LiveTask:
@@ -86,9 +87,9 @@ class _LiveTask:
         self.lock = asyncio.Lock()
         """Held during a change, so that events are stored in order."""
         self.pieces: list[str] = []
-        """Pieces of its answer that are not stored yet."""
+        """Pieces of its answer that have not been stored yet."""
         self.streamed = 0
-        """Characters of its answer that were accepted for streaming."""
+        """The number of characters of its answer that were accepted for streaming."""
 
     def notify(self) -> None:
         self.changed.set()
@@ -126,7 +127,7 @@ class A2ATasks:
             self._changed(task_id)
 
     def close(self) -> None:
-        """At shutdown: requests that wait for a task get it as it is, and streams end."""
+        """At shutdown: requests that wait for a task get its current state, and streams end."""
         self._closing = True
         for live in self._live.values():
             live.notify()
@@ -140,7 +141,7 @@ class A2ATasks:
         self._live.pop(task_id, None)
 
     async def get(self, task_id: str, agent: str, principal: Principal) -> TaskView:
-        """The principal's task of this agent, as it is now.
+        """The principal's task of this agent, in its current state.
 
         Raises:
             A2AError: there is none.
@@ -160,7 +161,7 @@ class A2ATasks:
         return await self._find(task_id, principal) is not None
 
     async def page(self, query: A2ATaskQuery, *, results: bool) -> ListedTasks:
-        """A page of tasks with at most about ``query.max_bytes``. Without ``results``, tasks that have ended have no
+        """A page of tasks with approximately at most ``query.max_bytes``. Without ``results``, ended tasks have no
         artifacts and messages.
 
         Raises:
@@ -182,7 +183,8 @@ class A2ATasks:
         return ListedTasks(views, page.total, page.rows[len(views) - 1] if more else None)
 
     async def wait(self, task_id: str, agent: str, principal: Principal) -> TaskView:
-        """The task once it has ended or waits for its client; at shutdown, as it is.
+        """Waits until the task has ended or waits for its client, and returns it; at shutdown, returns its current
+        state.
 
         Raises:
             A2AError: there is none.
@@ -199,7 +201,7 @@ class A2ATasks:
                 return live.ended
 
     async def follow(self, task_id: str, after: int) -> AsyncGenerator[tuple[int, dict[str, msgspec.Raw]] | None]:
-        """The events of a task after a number, until it ends or waits for its client. Yields None about every
+        """The events of a task after a number, until it ends or waits for its client. Yields None approximately every
         ``ALIVE_S`` without an event.
 
         Raises:
@@ -331,7 +333,7 @@ class A2ATasks:
         return live.row
 
     async def _look(self, row: A2ATaskRow) -> TaskView:
-        """The task as its call is now; stores its state and events if that has changed."""
+        """The task in the current state of its call; stores the state and its events if the state has changed."""
         live = self._live.get(row.id)
         principal = stored_principal(row.principal)
         if live is None:
@@ -347,20 +349,20 @@ class A2ATasks:
                 view = msgspec.structs.replace(view, row=live.row)
                 live.notify()
             if self._shared and view.requests:
-                # Any node may continue it, so only the database has its state.
+                # Any node may continue the call, so only the database has its state.
                 self._live.pop(row.id, None)
         return view
 
     async def _end(self, live: _LiveTask, view: TaskView) -> TaskView:
-        """Requests that wait for the end are answered before it is stored. The journal already has the end of the call,
-        so after a crash the next start finds the same state.
+        """Answers the requests that wait for the end before the end is stored. The journal already has the end of the
+        call, so after a crash the next start finds the same state.
         """
         live.ended = ended = msgspec.structs.replace(view, row=msgspec.structs.replace(view.row, new_events=()))
         live.notify()
         try:
             await self._save(live, view.row, soon=False)
         except CallError:
-            live.ended = None  # the next read stores it
+            live.ended = None  # the next read stores the end
             raise
         self._live.pop(live.row.id, None)
         live.notify()

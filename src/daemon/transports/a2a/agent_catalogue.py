@@ -1,6 +1,4 @@
-"""The agents that a caller of A2A sees, which are those of its toolsets; and their cards, which for public agents need
-no token.
-"""
+"""The agents in the toolsets of a caller of A2A, and their cards. The cards of public agents need no token."""
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping
@@ -23,9 +21,9 @@ class CatalogueSettings(NamedTuple):
     """The settings of A2A."""
 
     url: str | None
-    """The URL of this port, as clients reach it; None: as the request names it."""
+    """The URL at which clients reach this port; None: the URL of the request."""
     default_agent: str | None
-    """The agent of the paths without a name; None: the only one that the caller sees."""
+    """The agent of the paths without a name; None: the only agent that the caller sees."""
     auth: bool
     push: bool
 
@@ -40,8 +38,8 @@ class AgentCatalogue:
         settings: Callable[[], CatalogueSettings],
         signer: CardSigner | None,
     ) -> None:
-        """``agents``: the definitions of those that are hosted now. ``signer`` signs the cards of version 1.0 if the
-        settings have a URL; None: they are not signed.
+        """``agents`` returns the definitions of the hosted agents. ``signer`` signs the cards of version 1.0 if the
+        settings have a URL; None: cards are not signed.
         """
         self._catalog = catalog
         self._agents = agents
@@ -54,8 +52,8 @@ class AgentCatalogue:
         return None if self._signer is None else self._signer.jwks
 
     def find(self, name: str | None, access: Authorization) -> tuple[str, str] | None:
-        """The agent with this name, or the default agent, and the caller's toolset that has it; None if there is none
-        for this caller.
+        """The agent with this name, or the default agent, and the caller's toolset that contains it; None if the caller
+        has no such agent.
         """
         if name is None:
             visible = dict(self._visible(access))
@@ -82,7 +80,7 @@ class AgentCatalogue:
         """The card with the skills that only callers with a token see.
 
         Raises:
-            A2AError: the agent has none.
+            A2AError: the agent has no extended card.
         """
         agent = self._agents().get(name)
         if agent is None or not _has_extended(agent):
@@ -128,12 +126,12 @@ class AgentCatalogue:
         if version == "0.3":
             return card_0_3(facts)
         card = card_1_0(facts)
-        if self._signer is None or settings.url is None:  # a URL from a caller's Host header is never signed
+        if self._signer is None or settings.url is None:  # a URL from a Host header is never signed
             return card
         return self._signer.signed(card, f"{base}{JWKS_PATH}")
 
     def _is_hosted(self, tool: Tool) -> bool:
-        """Whether a tool is an agent. ``agent_replay`` is not, although its roles nest like those of an agent."""
+        """Whether a tool is an agent. ``agent_replay`` is not, although its roles nest like an agent's roles."""
         return tool.agent and tool.source == AGENT_SOURCE and tool.name in self._agents()
 
     def _visible(self, access: Authorization) -> Iterator[tuple[str, Tool]]:

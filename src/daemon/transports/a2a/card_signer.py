@@ -10,15 +10,15 @@ import msgspec
 from ....protocol.a2a.card_signature import base64url, protected_header, signed_forms, signing_input
 
 _MAX_KEPT: Final = 256
-"""The number of cached signatures. They are cached so that a card stays the same, because each new signature
-differs.
+"""The number of cached signatures. Each new signature of the same card differs, so they are cached to keep the card
+stable.
 """
 _NUMBER_BYTES: Final = 32
 """The bytes of a coordinate, and of each half of a signature, on the curve P-256."""
 
 
 class CardKeyError(Exception):
-    """The key cannot be used; the message says why, and has nothing of the key."""
+    """The key cannot be used; the message says why, and contains no part of the key."""
 
 
 class CardSigner:

@@ -1,4 +1,4 @@
-"""Messages that begin tasks: each becomes one detached call, whose start is stored together with the task.
+"""Begins tasks from messages: each becomes one detached call, whose start is stored together with the task.
 
 A repeated message finds its task by the stored message, so it never begins a second task.
 """
@@ -65,8 +65,8 @@ class NewTasks:
         self._beginning: dict[bytes, _Beginning] = {}
 
     async def begin(self, caller: A2ACaller, message: A2AMessage) -> str:
-        """Makes a message a new task, and returns the task's id; of a repeated message, the id of its task. Call it in
-        a task that is never cancelled.
+        """Begins a task for a message and returns the task's id; for a repeated message, returns the id of its task.
+        Call it in an asyncio task that is never cancelled.
 
         Raises:
             A2AError: the message is refused, or an earlier message with its id has different content.
@@ -142,7 +142,7 @@ class NewTasks:
         if message.context_id is None:
             self._conversations.begin_new(context_id, caller.principal)
             return context_id
-        if await self._conversations.has(context_id, caller.principal):  # it was queued until now
+        if await self._conversations.has(context_id, caller.principal):  # its entry was queued during the first check
             return context_id
         conversation_id = _digest(caller.principal.name, context_id)
         await self._conversations.begin(conversation_id, caller.principal)

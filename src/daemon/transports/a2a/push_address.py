@@ -1,4 +1,5 @@
-"""Which addresses may be notified. The HTTP client's parser reads them, so the checked host is the connected one."""
+"""Decides which addresses may be notified. The HTTP client's parser reads them, so the checked host is the host that is
+connected."""
 
 import re
 from fnmatch import fnmatchcase
@@ -35,7 +36,7 @@ def push_address(url: str, hosts: tuple[str, ...]) -> httpx.URL:
 
 
 def host_of(url: httpx.URL) -> str:
-    """The host that is connected to; an international name in its ASCII form."""
+    """The host to connect to; an international name in its ASCII form."""
     return url.raw_host.decode("ascii")
 
 

@@ -1,4 +1,4 @@
-"""A2A's operations on push notifications: which addresses are notified of which tasks."""
+"""A2A's operations on the push configurations of tasks."""
 
 from collections.abc import Mapping
 from secrets import token_hex
@@ -18,8 +18,8 @@ from .push_sender import PushRecordPort, PushSender
 MAX_PER_TASK: Final = 10
 """Configurations of one task."""
 MAX_OF_PRINCIPAL: Final = 1000
-"""Configurations of one principal that may have something to send: those of its tasks that have not ended, and those
-whose last events have not been accepted."""
+"""The maximum number of a principal's configurations that may have notifications to send: those of unfinished tasks,
+and those whose last events have not been accepted."""
 NO_PUSH: Final = "This agent sends no push notifications; subscribe to the task, or poll it."
 
 
@@ -73,7 +73,7 @@ class PushOperations:
         return push_config_0_3(config_) if old else config_
 
     async def check(self, values: Mapping[str, Any] | None, principal: Principal) -> PushConfig | None:
-        """The configuration that comes with a message, checked; None if there is none."""
+        """The checked configuration of a message; None if it has none."""
         if values is None:
             return None
         if self._sender is None:
@@ -84,7 +84,8 @@ class PushOperations:
         return config
 
     async def add(self, task_id: str, config: PushConfig, version: A2AVersion) -> None:
-        """Adds the configuration of a message, which gets all events of its task. A repeated message adds none."""
+        """Adds the configuration of a message, which gets all events of its task. A repeated message adds no
+        configuration."""
         if any(row.url == config.url for row in await self._records.of_task(task_id)):
             return
         await self._add(task_id, config, version, after=0)

@@ -40,9 +40,10 @@ MAX_ATTEMPTS: Final = 300
 """Attempts for one event, which take about a day; then the configuration is deleted."""
 _LONGEST_WAIT_S: Final = 60.0
 MAX_TURN_S: Final = 30.0
-"""After this time, the next event of a configuration waits until others have had their turn."""
+"""After this time, the next event of a configuration waits until others have been served."""
 _LOOKED_AT: Final = 16
-"""How many due configurations of each principal are read: more than may be sent, since some hosts may be busy."""
+"""The number of due configurations that are read for each principal: more than may be sent, since some hosts may be
+busy."""
 _ALLOWING: Final = "a2a_push_hosts with its name"
 """How to allow an address that is not public."""
 _REASON_CHARS: Final = 200
@@ -69,8 +70,8 @@ class PushSender:
     """Sends the notifications of all tasks."""
 
     def __init__(self, records: PushRecordPort, tasks: A2ATasks, secrets: SealedTexts, hosts: tuple[str, ...]) -> None:
-        """``hosts``: names and patterns of the hosts that may be notified; one that is named exactly may also have a
-        private address and be reached without TLS.
+        """``hosts``: names and patterns of the hosts that may be notified; a host that is named exactly may also have a
+        private address and no TLS.
         """
         self._records = records
         self._tasks = tasks
@@ -80,7 +81,7 @@ class PushSender:
         self._network = CheckedNetwork(AddressPolicy(private, setting=_ALLOWING))
         self._sending: dict[tuple[str, str], asyncio.Task[None]] = {}
         self._turns = PushTurns()
-        # Configurations whose turn ended during a search for due events, so that the search has old rows of them.
+        # Configurations whose turn ended during a search for due events, so that the search has outdated rows of them.
         self._ended: set[tuple[str, str]] = set()
         self._wake = asyncio.Event()
         tasks.on_events = self.wake
@@ -105,7 +106,7 @@ class PushSender:
         self._wake.set()
 
     async def run(self) -> None:
-        """Sends due events, while the daemon runs."""
+        """Sends due events, as long as the daemon runs."""
         while True:
             self._wake.clear()
             wait_s = _LONGEST_WAIT_S
@@ -182,7 +183,8 @@ class PushSender:
         await self._records.write(A2APushProgress(row.task, row.id, row.sent, attempts, time.time() + wait_s))
 
     async def _body(self, row: A2APushRow, event: A2AEvent, principal: str, agent: str) -> bytes | None:
-        """The notification of an event: in 1.0 the event, in 0.3 the task if its state is new; None: none is sent."""
+        """The notification of an event: in 1.0 the event, in 0.3 the task if its state is new; None if nothing is
+        sent."""
         if row.version == "1.0":
             return event.body
         if b'"statusUpdate"' not in event.body[:20]:
@@ -194,7 +196,7 @@ class PushSender:
         """Returns why a notification was not accepted; None if it was."""
         headers = self.secrets.opened(row.secrets, f"{row.task}/{row.id}")
         if headers is None:
-            return str(_GONE)  # the key has changed: never sent without its headers
+            return str(_GONE)  # the key has changed; a notification is never sent without its headers
         media_type = "application/a2a+json" if row.version == "1.0" else "application/json"
         request = httpx.Request(
             "POST",

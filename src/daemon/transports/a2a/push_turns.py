@@ -10,7 +10,7 @@ from .push_address import stored_host
 MAX_SENDING: Final = 8
 """Notifications that are sent concurrently; further ones wait."""
 MAX_SENDING_OF_PRINCIPAL: Final = 2
-"""Concurrent notifications of one principal: addresses that do not answer delay only this principal's others."""
+"""Concurrent notifications of one principal, so that addresses that do not answer delay only this principal."""
 MAX_SENDING_TO_HOST: Final = 4
 """Concurrent notifications to one host: more than one principal may have, so none can block a shared host."""
 
@@ -29,10 +29,10 @@ class PushTurns:
     def __init__(self) -> None:
         self._sending: dict[tuple[str, str], _Turn] = {}
         self._last: dict[str, None] = {}
-        """The principals that had a turn and still have something to send, the latest last."""
+        """The principals that had a turn and still have events to send, the most recent last."""
 
     def take(self, due: Iterable[PendingPush]) -> Iterator[PendingPush]:
-        """Yields the configurations whose events are sent now; each counts until ``end``."""
+        """Yields the configurations whose events to send now; each counts until ``end``."""
         waiting = [push for push in due if (push[0].task, push[0].id) not in self._sending]
         places = {principal: place for place, principal in enumerate(self._last, 1)}
         queue: FairQueue[PendingPush] = FairQueue()
@@ -48,7 +48,7 @@ class PushTurns:
         while len(self._sending) < MAX_SENDING:
             served = queue.pop(held, newcomers_only=False)
             if served is None or held.get(served[0], 0) >= MAX_SENDING_OF_PRINCIPAL:
-                return  # if the principal with the fewest has its share, all others have theirs
+                return  # if the principal with the fewest has reached its limit, all others have, too
             principal, push = served
             row = push[0]
             host = stored_host(row.url)
@@ -62,5 +62,5 @@ class PushTurns:
             yield push
 
     def end(self, row: A2APushRow) -> None:
-        """The notification is no longer being sent."""
+        """Reports that the notification is no longer being sent."""
         del self._sending[row.task, row.id]

@@ -18,11 +18,11 @@ from ....protocol.tool_call import Principal
 from ....tools import RetainedFile
 
 PIECE_BYTES: Final = 256 * 1024
-"""How much of a file is sent at a time."""
+"""The number of bytes of a file that are sent at a time."""
 
 
 class ResultFilePort(Protocol):
-    """The files of retained results. Each method raises a CallError if the file is not there or cannot be read."""
+    """The files of retained results. Each method raises a CallError if the file does not exist or cannot be read."""
 
     async def find(self, principal: Principal, handle: str) -> RetainedFile: ...
 
@@ -33,7 +33,7 @@ class ResultParts:
     """The files that answers to all principals name."""
 
     def __init__(self, files: ResultFilePort, url: Callable[[], str | None]) -> None:
-        """``url``: the URL of this port as clients reach it; None: unknown, so that long files are not linked."""
+        """``url``: the URL at which clients reach this port; if it is unknown (None), long files are not linked."""
         self._files = files
         self.url = url
 
@@ -46,7 +46,7 @@ class ResultParts:
             try:
                 part = await self._part(principal, agent, handle)
             except CallError:
-                continue  # the answer names something else, or the result has expired
+                continue  # the text is not a handle, or the result has expired
             if part is not None:
                 parts.append(part)
         return parts
@@ -63,7 +63,7 @@ class ResultParts:
         """Answers a request for a file.
 
         Raises:
-            CallError: it is not there, or cannot be read; nothing was sent.
+            CallError: it does not exist or cannot be read; nothing was sent.
         """
         file = await self._files.find(principal, handle)
         piece = await self._files.read_piece(principal, handle, 0, PIECE_BYTES)
@@ -85,4 +85,4 @@ class ResultParts:
             try:
                 piece = await self._files.read_piece(principal, handle, sent, PIECE_BYTES)
             except CallError:
-                return  # deleted meanwhile: the connection ends before the length that was promised
+                return  # deleted meanwhile: the response ends before its announced length

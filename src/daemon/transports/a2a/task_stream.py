@@ -19,14 +19,14 @@ from .task_view import encoded_bytes
 _log = structlog.get_logger("toold.a2a")
 
 _ALIVE: Final = b": the task is still working\n"
-"""An SSE comment, which clients ignore and which keeps proxies from closing the connection. No blank line follows: once
-an event has had an id, httpx-sse, which a2a-sdk uses, takes a blank line as the end of another event.
+"""An SSE comment, which clients ignore, so that proxies do not close the connection. No blank line follows: once an
+event has had an id, httpx-sse, which a2a-sdk uses, treats a blank line as the end of another event.
 """
 
 T = TypeVar("T")
 
 TaskEvents = AsyncGenerator[tuple[int, dict[str, msgspec.Raw]] | None]
-"""The events of a task, with encoded content, and their numbers; None: it is still working."""
+"""The events of a task, with encoded content, and their numbers; None while it is still working."""
 
 
 async def send_events(
@@ -56,7 +56,7 @@ async def send_event(data: bytes, send: Send) -> None:
 
 
 async def answer_unless_disconnected(answering: Coroutine[Any, Any, T], receive: Receive) -> T | None:
-    """The answer; None if the client disconnects first. A task that the request began continues.
+    """The answer; None if the client disconnects first. A task that the request has begun continues.
 
     Raises:
         Exception: as raised by ``answering``.

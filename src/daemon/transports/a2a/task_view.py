@@ -1,4 +1,4 @@
-"""A task of A2A at one moment, from its stored row and the state of its call. Pure, except for the time."""
+"""The state of an A2A task at one moment, from its stored row and the state of its call. Pure, except for the time."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -27,7 +27,7 @@ from ....store import A2AEvent, A2ATaskRow
 from ....tools import CallInfo
 
 MAX_HISTORY_BYTES: Final = 256 * 1024
-"""The most bytes of a task's messages, as JSON; beyond it the oldest are deleted."""
+"""The maximum bytes of a task's messages, as JSON; beyond it the oldest are deleted."""
 _NO_MESSAGES: Final = b"[]"
 _GONE: Final = ToolError(
     ErrorCode.RESULT_EXPIRED, "The task has ended, and its result is no longer stored.", "maybe", retryable=False
@@ -48,7 +48,7 @@ class TaskView(msgspec.Struct, frozen=True, gc=False):
 
     row: A2ATaskRow
     requests: tuple[InputRequest, ...] = ()
-    """The requests that a person has to decide on."""
+    """The open requests for a person."""
     message: dict[str, Any] | None = None
     artifacts: tuple[msgspec.Raw, ...] = ()
     """Encoded."""
@@ -72,15 +72,15 @@ class TaskView(msgspec.Struct, frozen=True, gc=False):
         return len(self.row.history) + sum(memoryview(artifact).nbytes for artifact in self.artifacts)
 
     def as_answer(self) -> dict[str, Any]:
-        """The answer of an agent that answers with messages: the message if the task is completed, else the task, which
-        says what happened or what is needed.
+        """The answer of an agent that answers with messages: the message if the task is completed; otherwise the task,
+        which says what happened or what input it needs.
         """
         if self.state != COMPLETED or not self.artifacts:
             return {"task": self.as_task()}
         return {"message": answer_message(self.row.context_id, self.row.id, self.artifacts[0])}
 
     def as_task(self, history_length: int | None = None, *, with_artifacts: bool = True) -> dict[str, Any]:
-        """The task as A2A 1.0 has it, its artifacts and messages encoded."""
+        """The task in the format of A2A 1.0, with encoded artifacts and messages."""
         return task_of(
             self.row.id,
             self.row.context_id,
@@ -135,13 +135,13 @@ def encode_history(history: Sequence[dict[str, Any] | msgspec.Raw]) -> bytes:
 
 
 def encoded_bytes(fields: Mapping[str, Any]) -> int:
-    """The bytes of those parts of a task or an event that are encoded."""
+    """The size of the encoded parts of a task or an event, in bytes."""
     values = [part for value in fields.values() for part in (value if isinstance(value, list) else (value,))]
     return sum(memoryview(value).nbytes for value in values if isinstance(value, msgspec.Raw))
 
 
 def _newest(history: bytes, length: int | None) -> msgspec.Raw | None:
-    """The newest messages, as many as were requested; None: there are none."""
+    """The newest messages, as many as were requested; None if there are none."""
     if length == 0 or history == _NO_MESSAGES:
         return None
     if length is None:

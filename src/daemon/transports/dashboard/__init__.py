@@ -1,7 +1,7 @@
 """The dashboard over HTTP: pages below ``/ui``, signed in by a cookie, with live parts by server-sent events.
 
-``daemon/dashboard_host.py`` makes it. It knows cookies, forms and pages. It must never know SQL or how calls run: what
-it shows and does comes through ``DashboardPort``.
+``daemon/dashboard_host.py`` creates it. It handles cookies, forms and pages. It does not depend on SQL or on how calls
+run: its data and actions come through ``DashboardPort``.
 """
 
 from .browser_sessions import SESSIONS_FILE, BrowserSessions

@@ -1,4 +1,4 @@
-"""The page Agents, the page of an agent, and that of a run; decisions on what runs ask a person."""
+"""The page Agents, the pages of agents and runs, and decisions on the requests of runs."""
 
 import json
 from typing import Any
@@ -45,7 +45,7 @@ class AgentPages:
         agent = next((a for a in self._data.agents(viewer) if a.name == request.path_params["name"]), None)
         if agent is None:
             return self._answers.missing()
-        # A prompt is the operator's text; a caller sees what the agent does.
+        # Prompts belong to the operator; a caller sees only what the agent does.
         roles = [{**row, "prompt": row["prompt"] if viewer.operator else None} for row in role_rows(agent)]
         return self._answers.page(
             "agent",

@@ -1,10 +1,11 @@
 """The browsers that are signed in to the dashboard, and the links that sign one in.
 
-The cookie has a random secret; the file has only its hash and that of the token with which the browser signed in. So
-the file cannot be used to sign in, and a session ends when its token is revoked or expires. It outlives a restart of
-the daemon.
+The cookie contains a random secret. The file has only the hash of this secret, and the hash of the token with which the
+browser signed in. So the file cannot be used to sign in, and a session ends when its token is revoked or expires.
+Sessions survive a restart of the daemon.
 
-In a cluster each browser is signed in at one node, which its cookie and its link name: the others relay to it.
+In a cluster, each browser is signed in at one node, whose name is in its cookie and its link; the other nodes relay to
+this node.
 """
 
 import hashlib
@@ -24,11 +25,12 @@ SESSIONS_FILE: Final = "browser_sessions.json"
 SESSION_S: Final = 7 * 86_400.0
 """How long a browser stays signed in."""
 MAX_SESSIONS: Final = 500
-"""Beyond it, the oldest is signed out."""
+"""Beyond this number, the oldest browser is signed out."""
 MAX_SESSIONS_PER_TOKEN: Final = 50
-"""Beyond it, the token's oldest is signed out, so that no principal can sign out the browsers of others."""
+"""Beyond this number, the token's oldest browser is signed out, so that no principal can sign out browsers of
+others."""
 LINK_S: Final = 60.0
-"""How long a sign-in link is valid: a browser opens it at once."""
+"""How long a sign-in link is valid; browsers open it at once."""
 MAX_LINKS: Final = 16
 _SECRET_BYTES: Final = 32
 
@@ -49,7 +51,8 @@ class BrowserSessions:
     def __init__(
         self, path: Path, *, node: str = "", cookie: str | None = None, clock: Callable[[], float] = time.time
     ) -> None:
-        """``node``: the name of this node, ``cookie``: the cookie's name on all nodes, if there are several."""
+        """If there are several nodes, ``node`` is the name of this one, and ``cookie`` the cookie's name on all of
+        them."""
         self._path = path
         self._node = node
         self._cookie = cookie
@@ -62,13 +65,13 @@ class BrowserSessions:
         return f"<BrowserSessions {len(self._sessions)}>"
 
     def __len__(self) -> int:
-        """The browsers that are signed in."""
+        """The number of signed-in browsers."""
         now = self._clock()
         return sum(session.expires_at > now for session in self._sessions.values())
 
     def cookie_name(self, port: int) -> str:
-        """The name of the cookie for a server on this port. Cookies are not separate by port: each daemon of a machine
-        needs another name.
+        """The name of the cookie for a server on this port. All ports of a machine share their cookies, so each daemon
+        needs a different name.
         """
         return self._cookie or f"toold_{port}"
 
@@ -106,7 +109,7 @@ class BrowserSessions:
         return secret
 
     def redeem_link(self, secret: str) -> str | None:
-        """Returns the hash of the token for which a link was made, and ends the link; None if it has ended."""
+        """Returns the hash of the token for which a link was created, and ends the link; None if it has ended."""
         token_sha256, expires_at = self._links.pop(_hash(secret), ("", 0.0))
         return token_sha256 if expires_at > self._clock() else None
 
@@ -133,7 +136,7 @@ class BrowserSessions:
 
 
 def csrf_token(secret: str) -> str:
-    """The token that each form of a session's pages contains, and that pages of other sites cannot know."""
+    """The token in each form of a session's pages, which pages of other sites cannot know."""
     return hmac.new(secret.encode(), b"csrf", hashlib.sha256).hexdigest()
 
 

@@ -39,7 +39,7 @@ class BrowserSignIn:
         ]
 
     def signed_in(self, request: Request, token_sha256: str, target: str) -> Response:
-        """Leads to a page, with the cookie of a new session."""
+        """Redirects to a page, with the cookie of a new session."""
         response = RedirectResponse(target, 303)
         secure = request.url.scheme == "https" or request.headers.get("x-forwarded-proto") == "https"
         response.set_cookie(
@@ -82,7 +82,7 @@ class BrowserSignIn:
         return self.signed_in(request, hash_of(token), target)
 
     async def _open(self, request: Request) -> Response:
-        """A link of `toold ui`."""
+        """Opens a link of `toold ui`."""
         token_sha256 = self._sessions.redeem_link(request.query_params.get("code", ""))
         if token_sha256 is None:
             text = "A link works once, within a minute. Run `toold ui` again, or sign in."

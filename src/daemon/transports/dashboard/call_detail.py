@@ -1,4 +1,4 @@
-"""The page of one call, from the rows of its tree. Pure."""
+"""The values for the page of a call, from the rows of its tree. Pure."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -18,14 +18,14 @@ WIDTH: Final = 1000
 
 
 def ended_call(tree: Sequence[CallRow], call: CallRow, kept: KeptResult) -> dict[str, Any]:
-    """The values of the template ``call`` for an ended call. ``tree`` has it and its descendants."""
+    """The values of the template ``call`` for an ended call. ``tree`` contains the call and its descendants."""
     values = msgspec.structs.asdict(call)
     error = None if kept.result is None else kept.result.error
     if error is not None:
-        values["message"] = error.message  # whole: the audit's text is shorter, or a summary
+        values["message"] = error.message  # the whole message; the audit has a shorter text or a summary
         values["retryable"] = error.retryable
     else:
-        values["retryable"] = None  # the audit does not say it
+        values["retryable"] = None  # the audit does not record it
     values["kind"] = "ok" if call.outcome == "ok" else "error"
     other = max(0.0, call.latency_ms - call.queue_ms - call.tool_ms - call.provider_ms)
     layers = [

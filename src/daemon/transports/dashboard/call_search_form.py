@@ -1,4 +1,4 @@
-"""The form with which calls are searched, from its query string, and back. Pure."""
+"""The form of the call search: reads it from a query string, and writes it back. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from ....store import CallFilter
 
 MAX_FIELD_CHARS: Final = 200
 PERIODS: Final = (("", "any time"), ("3600", "the last hour"), ("86400", "the last day"), ("604800", "the last week"))
-"""Seconds → what the form says."""
+"""Seconds → the label in the form."""
 OUTCOMES: Final = (
     ("", "any"),
     ("ok", "ok"),
@@ -23,14 +23,14 @@ _FIELDS: Final = ("text", "tool", "outcome", "session", "principal", "within")
 
 @dataclass(frozen=True, slots=True)
 class CallSearch:
-    """A search as the form says it."""
+    """A search from the form."""
 
     form: Mapping[str, str]
     """Each field of the form; empty if it is not set."""
     before: int | None
     """Where the page begins."""
     problems: tuple[str, ...]
-    """What is wrong with the fields; these are ignored."""
+    """The problems of invalid fields, which are ignored."""
 
     def filter(self, sees: str | None, now: float) -> CallFilter:
         """The filter of the search for a viewer (``Viewer.sees``)."""
@@ -45,13 +45,13 @@ class CallSearch:
         )
 
     def url(self, before: int) -> str:
-        """The path of the page that begins there."""
+        """The path of the page of results that begins there."""
         fields = {name: value for name, value in self.form.items() if value}
         return "/ui/calls?" + urlencode({**fields, "before": before})
 
 
 def read_search(query: Mapping[str, str]) -> CallSearch:
-    """Reads a query string's fields; what is wrong is said and ignored."""
+    """Reads a query string's fields. Invalid fields are reported and ignored."""
     form, problems = {}, []
     for name in _FIELDS:
         value = terminal_safe(query.get(name, "")).strip()

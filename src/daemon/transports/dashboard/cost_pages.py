@@ -16,7 +16,7 @@ _DAY_S = 86_400.0
 
 
 class CostPages:
-    """The page of what models cost."""
+    """The page about the cost of models."""
 
     def __init__(self, answers: PageAnswers, data: CostPort) -> None:
         self._answers = answers

@@ -1,4 +1,4 @@
-"""The page Cost, from the sums by day. Pure."""
+"""The values for the page Cost, from the sums by day. Pure."""
 
 import datetime as dt
 from collections import defaultdict
@@ -17,12 +17,13 @@ _TURNS: Final = frozenset({"agent_turn", "agent_summary"})
 
 
 def days_of(text: str) -> int:
-    """The period that a query string asks for; 30 days for an unknown one."""
+    """The period in a query string; 30 days if it is unknown."""
     return int(text) if text in {str(days) for days, _ in PERIODS} else 30
 
 
 def cost_view(usage: Sequence[DailyUsage], today: str, days: int) -> dict[str, Any]:
-    """The values of the template ``cost``: ``cards``, ``charts`` and ``tables``. ``usage`` is that of the period."""
+    """The values of the template ``cost``: ``cards``, ``charts`` and ``tables``. ``usage`` is the usage in the
+    period."""
     listed = _days(today, days)
     yesterday = (dt.date.fromisoformat(today) - dt.timedelta(days=1)).isoformat()
     cards = [
@@ -47,7 +48,7 @@ def cost_view(usage: Sequence[DailyUsage], today: str, days: int) -> dict[str, A
 
 
 def _tool(part: DailyUsage) -> str:
-    """The tool that asked the model; the agent, if its run did so without a tool."""
+    """The tool that asked the model, or the agent if its run asked without a tool."""
     return part.agent or part.tool if part.tool in _TURNS else part.tool
 
 
@@ -98,14 +99,14 @@ def _table(usage: Iterable[DailyUsage], key: Callable[[DailyUsage], str]) -> lis
 
 
 def _with_shares(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The rows, the most expensive first, each with its ``share``: its cost, or else its tokens, relative to the
-    largest row.
+    """The rows, the most expensive first, each with its ``share``: its cost (or without prices its tokens) relative to
+    the largest row.
     """
     costs: defaultdict[str, float] = defaultdict(float)
     for row in rows:
         for currency, amount in row["cost"].items():
             costs[currency] += amount
-    # Amounts of several currencies are not added: the currency that most rows have orders the table.
+    # Amounts of several currencies are not added: the most frequent currency orders the table.
     main = max(costs, key=lambda currency: sum(currency in row["cost"] for row in rows), default="")
 
     def weight(row: Mapping[str, Any]) -> float:
@@ -117,7 +118,7 @@ def _with_shares(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _charts(usage: Iterable[DailyUsage], days: Sequence[str]) -> list[dict[str, Any]]:
-    """A chart for each currency, or a chart of the tokens if nothing has a price."""
+    """A chart for each currency, or a chart of the tokens if there are no prices."""
     costs: defaultdict[str, defaultdict[str, float]] = defaultdict(lambda: defaultdict(float))
     tokens: defaultdict[str, float] = defaultdict(float)
     for part in usage:

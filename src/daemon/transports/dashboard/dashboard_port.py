@@ -1,4 +1,4 @@
-"""What the dashboard shows and does, as its transport asks for it."""
+"""The interface through which the dashboard's transport gets its data and actions."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,13 +14,13 @@ from ...dispatch import Router
 
 @dataclass(frozen=True, slots=True)
 class Viewer:
-    """Who looks at the dashboard."""
+    """The signed-in user of the dashboard."""
 
     access: Authorization
     secret: str
-    """Of its browser session."""
+    """The CSRF token of its browser session."""
     attention: Mapping[str, int] = field(default_factory=dict, compare=False)
-    """How many things wait for this person on a page, by the page's path; for the navigation."""
+    """For the navigation: the number of items that wait for this person, by the page's path."""
 
     @property
     def principal(self) -> Principal:
@@ -32,12 +32,12 @@ class Viewer:
 
     @property
     def operator(self) -> bool:
-        """It sees everything; any other viewer sees its own calls."""
+        """Whether the viewer sees everything; other viewers see only their own calls."""
         return self.principal.operator
 
     @property
     def sees(self) -> str | None:
-        """The principal whose calls it sees; None: all."""
+        """The principal whose calls the viewer sees; None: all."""
         return None if self.operator else self.name
 
 
@@ -50,7 +50,7 @@ class KeptResult:
 
 
 class ResultsPort(Protocol):
-    """The results of ended calls, as far as they are kept."""
+    """The stored results of ended calls."""
 
     async def find(self, viewer: Viewer, row: CallRow) -> KeptResult:
         """The result of a call that the viewer sees. Never raises a ``CallError``."""
@@ -63,10 +63,10 @@ class SourcesPort(Protocol):
     """The sources of tools, for operators. Each method raises a ``CallError`` if it fails."""
 
     def states(self) -> list[dict[str, Any]]:
-        """The fields of ``SourceState``, and ``where`` each source is."""
+        """The fields of ``SourceState``, and ``where``, the location of each source."""
 
     def source(self, name: str) -> dict[str, Any] | None:
-        """The same of one source, with its ``tools``, ``notes``, versions ``waiting``, log ``lines``, ``signs_in``."""
+        """The same for one source, with its ``tools``, ``notes``, versions ``waiting``, log ``lines``, ``signs_in``."""
 
     async def approve(self, viewer: Viewer, name: str, tool: str, digest: str) -> None: ...
 
@@ -82,9 +82,9 @@ class DashboardPort(Protocol):
     """Each method raises a ``CallError`` if it fails. ``sees`` is ``Viewer.sees``."""
 
     def now(self, sees: str | None) -> dict[str, Any]:
-        """``running``: the rows of running calls, with their ``depth``; ``running_total``; how many of them are
-        ``waiting``; ``limits``; ``problems``; for operators ``connections``, and what is ``spent`` today by currency.
-        If several nodes share the database, the name of this ``node``, and those that are ``unanswered``.
+        """``running``: the rows of running calls, with their ``depth``; ``running_total``; ``waiting``: the number of
+        waiting calls; ``limits``; ``problems``; for operators ``connections``, and the amounts ``spent`` today by
+        currency. If several nodes share the database: the name of this ``node``, and the nodes that are ``unanswered``.
         """
 
     async def recent(self, sees: str | None) -> list[dict[str, Any]]:
@@ -118,13 +118,13 @@ class DashboardPort(Protocol):
 
 
 class CostPort(Protocol):
-    """What models cost, and the budgets. Each method raises a ``CallError`` if it fails."""
+    """The cost of models, and the budgets. Each method raises a ``CallError`` if it fails."""
 
     async def usage(self, day: str, sees: str | None) -> Sequence[DailyUsage]:
         """The sums since a day (``YYYY-MM-DD``, UTC)."""
 
     def budgets(self, viewer: Viewer) -> Mapping[str, Mapping[str, Any]]:
-        """The budgets that the viewer's calls count against, by owner (``Budget.state``)."""
+        """The budgets to which the viewer's calls are charged, by owner (``Budget.state``)."""
 
 
 class AgentsPort(Protocol):
@@ -153,10 +153,10 @@ class AgentsPort(Protocol):
 
 
 class DaemonPort(Protocol):
-    """The daemon itself. Each method raises a ``CallError`` if it fails."""
+    """The state of the daemon. Each method raises a ``CallError`` if it fails."""
 
     browsers: Callable[[], int]
-    """How many browsers are signed in."""
+    """The number of signed-in browsers."""
 
     def models(self) -> dict[str, Any]:
         """``providers`` with their permits, ``models``, ``default_model``."""
@@ -168,7 +168,7 @@ class DaemonPort(Protocol):
         """``report``, ``checks`` of the running daemon, ``audit``, ``disk``, ``limits``, ``versions``."""
 
     async def doctor(self, viewer: Viewer) -> Sequence[dict[str, Any]]:
-        """The checks of ``toold doctor``, which ask vendors; takes seconds."""
+        """The checks of ``toold doctor``, which contact vendors; takes seconds."""
 
     async def settings(self) -> dict[str, Any]:
         """``settings_report``."""
@@ -176,7 +176,7 @@ class DaemonPort(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DashboardPorts:
-    """What each group of pages shows and does."""
+    """The data and actions of each group of pages."""
 
     calls: DashboardPort
     results: ResultsPort

@@ -31,7 +31,7 @@ _POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; connect-src 'self'; "
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
-"""Images of results are shown from memory (``blob:``), which no page of another origin can name."""
+"""Images of results are shown from memory (``blob:``), which pages of other origins cannot address."""
 _HEADERS: Final = (
     (b"content-security-policy", _POLICY.encode()),
     (b"x-content-type-options", b"nosniff"),
@@ -130,11 +130,11 @@ class DashboardServer:
         return self._calls.live_call(viewer, call_id)
 
     async def _attention(self, viewer: Viewer) -> dict[str, int]:
-        """What waits for the viewer: changed tools to approve, and what runs of agents ask."""
+        """The items that wait for the viewer: changed tools to approve, and requests of runs of agents."""
         waiting = {}
         if viewer.operator:
             waiting["sources"] = sum(state["quarantined"] for state in self._ports.sources.states())
-        with suppress(CallError):  # the database may not be readable; the page says so, if it needs it
+        with suppress(CallError):  # the database may not be readable; a page that needs it reports this
             calls = await self._ports.agents.waiting(viewer)
             waiting["agents"] = sum(len(call["requests"]) for call in calls if call["own"])
         return waiting

@@ -1,4 +1,4 @@
-"""A response of server-sent events, which ends when its browser leaves."""
+"""A response of server-sent events, which ends when its browser disconnects."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -15,7 +15,7 @@ class TooManyPagesError(Exception):
 
 
 class EventResponse(Response):
-    """Sends what a generator yields, and closes it.
+    """Sends the events that a generator yields, and closes the generator.
 
     The status is 503 if it raises ``TooManyPagesError`` before its first event.
     """

@@ -1,7 +1,7 @@
-"""Sends live pages their changes: one task for all pages, and nothing while no page is open.
+"""Sends changes to the live pages: one task for all pages, which runs only while a page is open.
 
-Every 250 ms the task renders what pages show, once for all pages that show the same to the same viewer, and passes on
-what has changed. A page that reads slowly gets only the latest state.
+Every 250 ms the task renders the open pages, each page once per viewer, and sends what has changed. A page that reads
+slowly gets only the latest state.
 
 The page Now gets the events ``html`` and ``seconds``. The page of a running call, and that of a run, get ``html`` and
 ``calls``, and ``ended`` when the call no longer runs.
@@ -21,7 +21,7 @@ from .event_response import TooManyPagesError, server_sent_event
 INTERVAL_S: Final = 0.25
 TICKS_PER_SECOND: Final = 4
 MAX_PAGES: Final = 64
-"""The most live pages of all viewers together."""
+"""The maximum number of live pages of all viewers together."""
 MAX_PAGES_PER_VIEWER: Final = 16
 ENDED: Final = "ended"
 

@@ -10,7 +10,7 @@ from .dashboard_port import Viewer
 
 
 class PageAnswers:
-    """Renders pages for viewers. ``signs_out``: viewers sign in and out."""
+    """Renders pages for viewers. ``signs_out``: whether viewers sign in and out."""
 
     def __init__(self, pages: Pages, *, signs_out: bool) -> None:
         self._pages = pages
@@ -33,17 +33,18 @@ class PageAnswers:
         return _html(self.part(template, viewer, **values))
 
     def sign_in(self, target: str, *, ended: bool = False, problem: str = "", status: int = 200) -> Response:
-        """The sign-in page; it leads to the page ``target``. ``ended``: it says that the session has ended."""
+        """The sign-in page, which leads to the page ``target``. ``ended``: whether to say that the session has
+        ended."""
         return _html(self._pages.render("sign_in", csrf="", next=target, ended=ended, problem=problem), status)
 
     def message(self, title: str, text: str, status: int, *, back: str = "") -> Response:
-        """A page with a sentence, for a viewer that may not be signed in. It leads to the page ``back``, or to the
-        first.
+        """A page with a sentence, for a viewer that may not be signed in. It links to the page ``back``, or to the
+        first page.
         """
         return _html(self._pages.render("message", csrf="", title=title, text=text, back=back), status)
 
     def problem(self, title: str, text: str, status: int, *, back: str = "") -> Response:
-        """``message``, which an action's script shows as a notice."""
+        """Like ``message``; the script of an action shows the text as a notice."""
         response = self.message(title, text, status, back=back)
         response.headers["toold-problem"] = text.encode("ascii", "replace").decode().replace("\n", " ")[:300]
         return response

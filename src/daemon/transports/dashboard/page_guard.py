@@ -1,4 +1,4 @@
-"""Who may see a page and send an action: cookie ▸ origin and CSRF token of actions ▸ endpoint."""
+"""Decides who may see a page and send an action: cookie ▸ origin and CSRF token of actions ▸ endpoint."""
 
 import dataclasses
 from collections.abc import Awaitable, Callable, Mapping
@@ -48,7 +48,7 @@ class PageGuard:
         attention: Callable[[Viewer], Awaitable[Mapping[str, int]]],
         sign_in_unasked: Callable[[Request], Response] | None,
     ) -> None:
-        """``attention`` returns ``Viewer.attention``. ``sign_in_unasked`` signs each visitor in, if the daemon asks for
+        """``attention`` returns ``Viewer.attention``. ``sign_in_unasked`` signs each visitor in, if the daemon requires
         no token.
         """
         self._answers = answers
@@ -65,7 +65,7 @@ class PageGuard:
         return current is not None and current.access == viewer.access and current.operator == viewer.operator
 
     def page(self, endpoint: Endpoint, *, operators: bool = False) -> Handler:
-        """An endpoint for browsers that are signed in; with ``operators``, of operators only."""
+        """An endpoint for signed-in browsers; with ``operators``, only for those of operators."""
 
         async def page(request: Request) -> Response:
             viewer = self._viewer_of(request.cookies.get(cookie_name(request, self._sessions), ""))
@@ -89,9 +89,10 @@ class PageGuard:
         return page
 
     def action(self, endpoint: ActionEndpoint, *, large: bool = False, operators: bool = False) -> Handler:
-        """An endpoint that changes something: only for forms of the dashboard's own pages.
+        """An endpoint with an effect, only for forms of the dashboard's pages.
 
-        ``large``: the form may be as large as a call's arguments."""
+        ``large``: the form may be as large as a call's arguments.
+        """
 
         async def action(request: Request, viewer: Viewer) -> Response:
             if not self.is_own_origin(request):
@@ -111,7 +112,8 @@ class PageGuard:
         return self.page(action, operators=operators)
 
     def is_own_origin(self, request: Request) -> bool:
-        """Whether a page of this server sent the request. Browsers say so; pages cannot change what they say."""
+        """Whether a page of this server sent the request, according to the browser; pages cannot forge these
+        headers."""
         site, origin = request.headers.get("sec-fetch-site"), request.headers.get("origin")
         if site is not None:
             return site == "same-origin"
@@ -160,7 +162,7 @@ def shows_page(request: Request) -> bool:
 
 
 def own_path(path: str) -> str:
-    """The path of a page of the dashboard, with its query; the first page for any other."""
+    """The path of a page of the dashboard, with its query; the first page for any other path."""
     return path if path.startswith("/ui/") and "\\" not in path and path.isprintable() else "/ui/now"
 
 
@@ -178,12 +180,12 @@ def _path_and_query(url: str) -> str:
 
 
 def page_host(request: Request) -> str:
-    """The host and port that the browser asked: a proxy says so, if there is one. No page can set this header."""
+    """The host and port that the browser requested; a proxy forwards them. No page can set this header."""
     return request.headers.get("x-forwarded-host") or request.headers.get("host", "")
 
 
 def cookie_name(request: Request, sessions: BrowserSessions) -> str:
-    """The name of the cookie on the port that was asked."""
+    """The name of the cookie on the requested port."""
     return sessions.cookie_name(request.scope["server"][1])
 
 

@@ -1,9 +1,9 @@
-"""How often an address may try to sign in."""
+"""Limits how often an address may try to sign in."""
 
 from typing import Final
 
 ATTEMPTS_PER_MINUTE: Final = 20
-"""Limits the work and the number of log lines. Guessing is hopeless in any case: a token has 256 random bits."""
+"""The limit bounds the work and the log lines. Tokens cannot be guessed in any case: they have 256 random bits."""
 ATTEMPTS_PER_MINUTE_IN_ALL: Final = 200
 
 
@@ -11,7 +11,7 @@ class SignInRate:
     """Counts attempts by address, and in all."""
 
     def __init__(self) -> None:
-        # The import takes 30 ms, and not each daemon has a dashboard.
+        # Imported here, because the import takes 30 ms, and not every daemon has a dashboard.
         from throttled import RateLimiterType, Throttled, rate_limiter, store  # noqa: PLC0415
 
         memory = store.MemoryStore()
@@ -24,7 +24,7 @@ class SignInRate:
         self._in_all = limit(ATTEMPTS_PER_MINUTE_IN_ALL)
 
     def wait_s(self, address: str) -> float:
-        """Count an attempt; returns 0 if it is allowed, else the seconds to wait."""
+        """Count an attempt; returns 0 if it is allowed, otherwise the seconds to wait."""
         for limit, key in ((self._of_address, f"address {address}"), (self._in_all, "all")):
             result = limit.limit(key)
             if result.limited:

@@ -11,7 +11,7 @@ from ..http_client import toolset_with, toolsets_of
 from .dashboard_port import Viewer
 
 NAMED_SCORE: Final = 50.0
-"""Added if the name has the text: less than for a name that begins with it (``tool_ranking``)."""
+"""The score for a name that contains the text: lower than for a name that begins with it (``tool_ranking``)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,7 @@ class SeenTool:
 
     tool: Tool
     toolset: str | None
-    """The viewer's toolset with which it is called; None: it cannot be called."""
+    """The viewer's toolset with which to call it; None if it cannot be called."""
 
 
 def seen_toolsets(catalog: ToolCatalog, viewer: Viewer) -> list[str]:
@@ -31,7 +31,7 @@ def seen_toolsets(catalog: ToolCatalog, viewer: Viewer) -> list[str]:
 
 
 def seen_tools(catalog: ToolCatalog, viewer: Viewer) -> dict[str, Tool]:
-    """The tools by name, sorted; for an operator without toolsets also those that are withheld."""
+    """The tools, sorted by name; for an operator without toolsets, including withheld tools."""
     found = {
         name: tool for toolset in seen_toolsets(catalog, viewer) for name, tool in catalog.view(toolset).tools.items()
     }
@@ -44,7 +44,7 @@ def find_seen(catalog: ToolCatalog, viewer: Viewer, name: str) -> SeenTool:
     """A tool by its exact name.
 
     Raises:
-        ToolNotFoundError: there is none, or the viewer may not see it.
+        ToolNotFoundError: it does not exist, or the viewer may not see it.
     """
     tool = seen_tools(catalog, viewer).get(name)
     if tool is None:
@@ -60,7 +60,7 @@ def ranked(catalog: ToolCatalog, viewer: Viewer, words: str) -> list[str]:
         for info, score in rank_tools(words, catalog.view(toolset).index):
             scores[info.name] = max(score, scores.get(info.name, 0.0))
     begun = words.lower().replace(" ", "_")
-    for name in seen_tools(catalog, viewer):  # a name that is not typed to its end
+    for name in seen_tools(catalog, viewer):  # for incompletely typed names
         if begun in name.lower():
             scores[name] = scores.get(name, 0.0) + NAMED_SCORE
     return sorted(scores, key=lambda name: (-scores[name], name))
@@ -83,7 +83,7 @@ def tool_row(tool: Tool, usage: Mapping[str, Sums]) -> dict[str, Any]:
 
 
 def hints(tool: Tool) -> list[str]:
-    """What callers may assume, in words."""
+    """The annotations of a tool, in words."""
     annotations = tool.annotations
     words = ["read-only" if annotations.read_only_hint else "writes"]
     if annotations.destructive_hint and not annotations.read_only_hint:

@@ -1,4 +1,5 @@
-"""The page Tools, and the page of a tool: its form, a call with it, what it asks, and the call as texts to copy."""
+"""The page Tools, and the page of a tool: its form, a trial call, the call's questions, and the call as texts to
+copy."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping
@@ -135,7 +136,7 @@ class ToolPages:
         return self._page_of(viewer, seen, values)
 
     async def _answer(self, _: Request, viewer: Viewer, form: Form) -> Response:
-        """Answers what a call of the viewer asks."""
+        """Answers a question of a viewer's call."""
         found = self._router.questions.find(form.get("token", ""), viewer.principal)
         if found is None:
             raise NotFoundError("This question is no longer open: it was answered, or its call has ended.")
@@ -151,7 +152,7 @@ class ToolPages:
 
 
 async def _read(seen: SeenTool, form: Form) -> FormArguments:
-    """The arguments of a form. A thousand values take milliseconds, so many are read in a thread."""
+    """The arguments of a form. A thousand values take milliseconds, so large forms are read in a thread."""
     fields = argument_form(seen.tool.info.input_schema)
     if len(form) > 200:
         return await asyncio.to_thread(form_arguments, fields, form)
@@ -167,6 +168,6 @@ async def _refused(html: str) -> AsyncGenerator[bytes, None]:
 
 
 def _address(request: Request) -> str:
-    """The address of the HTTP port, as the browser has it."""
+    """The address at which the browser reaches the HTTP port."""
     scheme = request.headers.get("x-forwarded-proto", request.url.scheme)
     return f"{'https' if scheme == 'https' else 'http'}://{terminal_safe(page_host(request))[:200]}"

@@ -21,14 +21,14 @@ from .trial_questions import ANSWERED_KINDS
 TRANSPORT: Final = "dashboard"
 CLIENT: Final = ClientInfo(TRANSPORT)
 _REQUEST: Final = "1"
-"""The request id of a call, which has its session to itself."""
+"""The request id of a call, which is the only call of its session."""
 
 
 class TrialPort(DisconnectedPort):
-    """What a call has reported and the page has not read. Of progress, only the latest; chunks that wait are joined."""
+    """The unread reports of a call: only the latest progress; waiting chunks are joined."""
 
     def __init__(self, asked: Callable[[OpenQuestion], str] | None) -> None:
-        """``asked`` renders a question; None if the page cannot show any."""
+        """``asked`` renders a question; None if the page cannot show questions."""
         self.result: ToolResult | None = None
         self._asked = asked
         self._questions: dict[str, bytes] = {}
@@ -58,7 +58,7 @@ class TrialPort(DisconnectedPort):
         self.changed.set()
 
     def settle(self, result: ToolResult) -> None:
-        """Takes the result of a call that did not run."""
+        """Sets the result of a call that did not run."""
         self.result = result
         self.changed.set()
 
@@ -80,7 +80,7 @@ class TrialPort(DisconnectedPort):
         self.changed.set()
 
     def heartbeat(self, calls: Sequence[RunningCall], now: float) -> None:
-        for call in calls:  # there is exactly one
+        for call in calls:  # always exactly one
             self._progress = self._progress or call.heartbeat(now)
         self.changed.set()
 

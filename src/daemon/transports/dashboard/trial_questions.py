@@ -1,4 +1,4 @@
-"""What a tool asks the person who tries it: the question as a form, and its answer. Pure."""
+"""The questions of a tool to the person who tries it, as forms, and their answers. Pure."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -11,7 +11,7 @@ from ....protocol.questions.question_table import OpenQuestion
 from ....protocol.tool_call import Json
 
 ANSWERED_KINDS: Final[tuple[QuestionKind, ...]] = ("form", "url")
-"""A person answers these. A question to a model is refused, with the reason."""
+"""The kinds that a person can answer. A question to a model is refused, with the reason."""
 
 
 def question_values(entry: OpenQuestion, tool: str) -> dict[str, Any]:
@@ -29,7 +29,7 @@ def question_values(entry: OpenQuestion, tool: str) -> dict[str, Any]:
 
 
 def answer_of(entry: OpenQuestion, values: Mapping[str, str]) -> dict[str, Json]:
-    """The answer that a form says, in MCP's format.
+    """The answer in a form, in MCP's format.
 
     Raises:
         InvalidArgumentsError: a value is missing or does not fit.
@@ -47,7 +47,7 @@ def answer_of(entry: OpenQuestion, values: Mapping[str, str]) -> dict[str, Json]
 
 
 def _check(question: ClientQuestion, answer: Mapping[str, Json]) -> None:
-    """An invalid answer would end the question, so it is not given."""
+    """Checks an answer before it is given, because an invalid answer would end the question."""
     try:
         read_answer(question, answer)
     except InvalidAnswerError as error:
@@ -55,5 +55,5 @@ def _check(question: ClientQuestion, answer: Mapping[str, Json]) -> None:
 
 
 def _prefix(entry: OpenQuestion) -> str:
-    """Of the names of the form's fields: several questions may be open on one page."""
+    """The prefix of the names of the form's fields, because several questions may be open on one page."""
     return f"|{entry.token}"

@@ -1,6 +1,6 @@
 """MCP over Streamable HTTP, and over HTTP with SSE: converts its messages to calls, and results to messages.
 
-The HTTP port uses it. It knows the router, MCP's revisions and ASGI, but no limits, timeouts or tools.
+The HTTP port uses it. It depends on the router, MCP's revisions and ASGI, but not on limits, timeouts or tools.
 """
 
 from .mcp_server import McpServer

@@ -1,6 +1,6 @@
 """GET streams: notifications to clients of the revisions with ``initialize``.
 
-For such a client, the daemon holds only its subscriptions, in memory, by its ``Mcp-Session-Id`` and its principal.
+For such a client, the daemon has only its subscriptions, in memory, by its ``Mcp-Session-Id`` and its principal.
 After a restart of the daemon, the client subscribes again (decision 117).
 """
 
@@ -18,10 +18,10 @@ from ..http_io import EventStream, wait_disconnected
 from ..notification_queue import NotificationQueue
 
 STREAM_GRACE_S: Final = 300.0
-"""How long subscriptions stay without a stream, because clients reconnect within minutes."""
+"""How long subscriptions last without a stream: clients reconnect within minutes."""
 _ALIVE: Final = b": listening\n\n"
 _ALIVE_EVERY_S: Final = 15.0
-"""Proxies close streams that are idle for a minute."""
+"""Shorter than a minute, after which proxies close idle streams."""
 _TOOLS_CHANGED: Final = "notifications/tools/list_changed"
 
 _Key = tuple[str, str]
@@ -70,7 +70,7 @@ class ClientStreams:
             self._clients[key] = client
             self._expire_later(key, client)
         else:
-            # Its rights are those of its newest token: an older one may expire or be revoked at another time.
+            # The rights of the newest token apply: an older token may expire or be revoked at another time.
             client.access = access
             client.follower.principal = access.principal
         return client
@@ -146,7 +146,7 @@ class ClientStreams:
 
 
 async def _waits(changed: asyncio.Event) -> bool:
-    """Whether something changed before the next SSE comment is due."""
+    """Whether a change came before the next SSE comment is due."""
     try:
         async with asyncio.timeout(_ALIVE_EVERY_S):
             await changed.wait()

@@ -1,20 +1,22 @@
 """The labels that clients of the revisions with ``initialize`` have ended by DELETE: requests with them get 404.
 
-Kept in memory, and bounded: a label that is forgotten is accepted again, as after a restart (decision 30).
+The labels are in memory, and their number is bounded: a forgotten label is accepted again, as after a restart (decision
+30).
 """
 
 from typing import Final
 
 MAX_ENDED: Final = 1_000
-"""The most labels of one principal; beyond that, those that ended first are forgotten."""
+"""The maximum number of labels of one principal; beyond that, the labels that ended first are forgotten."""
 MAX_PRINCIPALS: Final = 1_000
 
 
 class EndedClients:
-    """The ended labels of each principal: no principal can end a label of another, or make it forgotten early."""
+    """The ended labels of each principal. No principal can end another's label, or cause it to be forgotten early."""
 
     def __init__(self) -> None:
-        # Dictionaries keep their order: labels by when they ended, and principals by when they last ended a label.
+        # Dictionaries keep their order: labels in the order in which they ended, and principals by their last ended
+        # label.
         self._ended: dict[str, dict[str, None]] = {}
 
     def __repr__(self) -> str:

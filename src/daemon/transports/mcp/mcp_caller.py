@@ -1,8 +1,8 @@
 """The sender of a message, and the session labels of the older revisions.
 
-``initialize`` returns a label as ``Mcp-Session-Id``, which the client repeats. It is not a session: nothing is stored
-for it (decision 30). It identifies the client in logs, and when it cancels a call by its JSON-RPC id, which many
-clients count from 1.
+``initialize`` returns a label as ``Mcp-Session-Id``, which the client repeats. The label is not a session: nothing is
+stored for it (decision 30). It identifies the client in logs, and when the client cancels a call by its JSON-RPC id,
+because many clients count these ids from 1.
 """
 
 import re
@@ -38,7 +38,7 @@ class McpCaller(msgspec.Struct, frozen=True):
     client: ClientInfo
     envelope: RequestEnvelope
     labelled: bool
-    """Whether the client sent the label, so that it also identifies the sender of the client's other messages."""
+    """Whether the client sent the label. If so, the label also identifies the client's other messages."""
     size: int
     """The size of the message in bytes."""
     receive: Receive
@@ -49,9 +49,9 @@ class McpCaller(msgspec.Struct, frozen=True):
     """Closed when the answers to all messages of the POST have been sent or will not be sent."""
 
     result_text: ResultText | None = None
-    """The form of conversational answers that it requested in a header."""
+    """The form of conversational answers that the client requested in a header."""
     traceparent: str | None = None
-    """The header of this name, as it was sent."""
+    """The header of this name, as sent."""
 
     @property
     def principal(self) -> Principal:
@@ -66,30 +66,30 @@ _MAX_LABEL_CHARS: Final = 68
 _FOREIGN: Final = re.compile(r"[^A-Za-z0-9_-]+")
 _NAME_CHARS: Final = 36
 _REQUEST_NUMBERS: Final = count(randbits(48))
-"""Of the requests without a label; so labels of two processes differ."""
+"""The prefix of the labels of requests without one; it differs between processes."""
 
 
 class ClientLabel(msgspec.Struct, frozen=True):
-    """What a label says about the client that got it."""
+    """The information about its client that a label contains."""
 
     client: ClientInfo
     """The part of its name that the label contains."""
     answers: tuple[QuestionKind, ...]
     """The kinds of questions that the client answers."""
     node: str
-    """The mark of the node where its notifications are; empty without a cluster."""
+    """The mark of the node that has the client's notifications; empty without a cluster."""
 
 
 def make_label(client: ClientInfo, answers: Iterable[str] = (), node: str = "") -> str:
     """Returns a label of up to 64 characters that begins with the client's name and ends with the kinds of questions
-    that the client answers, and in a cluster with the mark of the ``node`` where its notifications are.
+    that the client answers, and in a cluster with the mark of the ``node`` that has its notifications.
     """
     bits = sum(1 << QUESTION_KINDS.index(kind) for kind in known_kinds(answers))
     return f"{_name_of(client.name)}-{token_hex(8)}{bits:02x}" + (f"-{node}" if node else "")
 
 
 def request_label(client: ClientInfo) -> str:
-    """Returns the label of one request of a client that has none. The client does not see it."""
+    """Returns a label for one request of a client without a label. The client does not see it."""
     return f"{_name_of(client.name)}-{next(_REQUEST_NUMBERS):016x}"
 
 

@@ -30,7 +30,7 @@ _Address = tuple[str, str, JsonRpcId]
 
 
 class McpCalls:
-    """The calls of all clients. Each call has its own session, which ends with it."""
+    """The calls of all clients. Each call has a separate session, which ends with the call."""
 
     def __init__(self, router: Router, tasks: McpTasks) -> None:
         self._router = router
@@ -80,7 +80,8 @@ class McpCalls:
         exchange: McpExchange,
         tool: Tool | None,
     ) -> bytes | MessageProblem | None:
-        """Runs a call that brings answers to questions: its own, or those of the parked call that it repeats."""
+        """Runs a call with answers to questions: to its own questions, or to those of the parked call that it
+        repeats."""
         exchange.responses = dict(following.responses)
         if following.state is None:
             return await self._run(call, request, caller, exchange, tool)
@@ -115,7 +116,7 @@ class McpCalls:
             as_task = tool is None and caller.envelope.revision.tasks == "requested"
             if as_task and isinstance(request.params.get("task"), dict):
                 return await self._as_task(running, request, caller)
-            # Most calls of local tools are done in the next loop iteration: no need to watch their clients.
+            # Most calls of local tools are done in the next loop iteration, so their clients need not be watched.
             await asyncio.sleep(0)
             answer = exchange.answer or await self._follow(running, exchange, request, caller)
             if exchange.cancelled or answer is None:
@@ -141,7 +142,7 @@ class McpCalls:
         return True
 
     def take_reply(self, reply: RpcReply, label: str | None, principal: Principal) -> MessageProblem | None:
-        """Takes a client's answer to a question. Returns why it is refused.
+        """Passes a client's answer to its question. Returns the problem if the answer is refused.
 
         Raises:
             SessionHeldError: another node has asked.
@@ -170,7 +171,7 @@ class McpCalls:
             if entry.id in responses:
                 self._router.questions.answer(entry, responses[entry.id])
         caller.unsent.append(exchange)
-        # Asks the questions again that have no answer yet.
+        # Asks the unanswered questions again.
         self._router.connect(running.session, exchange)
         try:
             return await self._follow(running, exchange, request, caller)
@@ -178,8 +179,8 @@ class McpCalls:
             self._router.disconnect(running.session, exchange)
 
     def _answer_early(self, running: RunningCall, exchange: McpExchange) -> None:
-        """Answers the questions whose answers came with the call, each once. The client has not seen these questions,
-        so an answer that does not fit is ignored and the question is asked.
+        """Answers the questions whose answers the call already contained, each once. The client has not seen these
+        questions, so an answer that does not fit is ignored, and the question is asked.
         """
         for entry in self._router.questions.open_questions(running) if exchange.responses else ():
             response = exchange.responses.pop(entry.id, None)
@@ -220,14 +221,14 @@ class McpCalls:
             while exchange.answer is None:
                 await exchange.wait_changed()
                 if exchange.disconnected and exchange.answer is None:
-                    if caller.envelope.revision.stateless:  # there, disconnecting means cancelling
+                    if caller.envelope.revision.stateless:  # in these revisions, a disconnect cancels the call
                         self._tasks.cancel(running.session)
                     return None
                 if exchange.overdue and not running.answered:
                     return await self._as_task(running, request, caller)
                 if exchange.asked:
                     exchange.asked = False
-                    await asyncio.sleep(0)  # questions asked at the same time are one round
+                    await asyncio.sleep(0)  # so that simultaneous questions form one round
                     self._answer_early(running, exchange)
                     parked = self._park(running, request, caller) if caller.envelope.revision.stateless else None
                     if parked is not None:
@@ -247,7 +248,7 @@ class McpCalls:
 
 
 def _owner_of(caller: McpCaller) -> str:
-    """Who may continue a parked call: the same principal, with the same tools."""
+    """Identifies who may continue a parked call: the same principal, with the same tools."""
     return f"{caller.toolset} {caller.principal.name}"
 
 

@@ -18,7 +18,7 @@ from ....serving import SLOW_READER_BYTES
 from ...dispatch import DisconnectedPort, RunningCall
 
 ALIVE: Final = b": the call is still running\n\n"
-"""An SSE comment, which clients ignore and which keeps proxies from closing the connection."""
+"""An SSE comment, which clients ignore, so that proxies do not close the connection."""
 
 
 class McpExchange:
@@ -31,29 +31,29 @@ class McpExchange:
         self._revision = envelope.revision
         self._token = envelope.progress_token
         self.responses: dict[str, Any] = {}
-        """The answers that came with the request and are not used yet, by the ids of the questions."""
+        """The unused answers from the request, by the ids of the questions."""
 
-    # Most calls need none of the following, so these are values of the class until they change.
+    # Most calls do not use the following, so these are attributes of the class until they change.
 
     answer: bytes | None = None
     """The answer, once the call has ended."""
     problem: MessageProblem | None = None
     """The error that is its answer; set no later than ``answer``."""
     disconnected = False
-    """The client disconnected."""
+    """Whether the client has disconnected."""
     cancelled = False
-    """The client cancelled the request, so it expects no answer."""
+    """Whether the client has cancelled the request, so that it expects no answer."""
     overdue = False
-    """The call has run long enough for its client to get a task."""
+    """Whether the call has run long enough for its client to get a task."""
     asked = False
-    """The call has asked a question since this was last reset."""
+    """Whether the call has asked a question since this was last reset."""
     _changed = False
-    # Exists once something has waited for a change.
+    # Created when the first waiter waits for a change.
     _wakes: asyncio.Event | None = None
     _counter: ProgressCounter | None = None
     _progress: Progress | None = None
     _alive = False
-    # Requests to the client, and cancellations of them, in the revisions that have them.
+    # Requests to the client and their cancellations, in the revisions that have them.
     _requests: tuple[bytes, ...] = ()
     # Set when the POST is done; None unless a large answer waits for that.
     _sent: asyncio.Event | None = None
@@ -63,7 +63,8 @@ class McpExchange:
         return f"<McpExchange {self._id!r}>"
 
     async def wait_changed(self) -> None:
-        """Waits until something has changed since this last returned: one of the above, or a report has arrived."""
+        """Waits until one of the attributes above has changed, or a report has arrived, since this method last
+        returned."""
         if not self._changed:
             self._wakes = self._wakes or asyncio.Event()
             self._wakes.clear()
@@ -91,7 +92,7 @@ class McpExchange:
         self._note_change()
 
     def close(self) -> None:
-        """The POST is done: the answer is sent, or no client waits for it."""
+        """Reports that the POST is done: the answer is sent, or no client waits for it."""
         self._closed = True
         if self._sent is not None:
             self._sent.set()
@@ -136,7 +137,7 @@ class McpExchange:
             self._note_change()
 
     def heartbeat(self, calls: Sequence[RunningCall], now: float) -> None:
-        for call in calls:  # there is exactly one
+        for call in calls:  # always exactly one
             self._progress = self._progress or call.heartbeat(now)
         self._alive = True
         self._note_change()

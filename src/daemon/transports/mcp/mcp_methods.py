@@ -133,7 +133,7 @@ class McpMethods:
 
     async def _change_followed(self, request: RpcRequest, caller: McpCaller) -> dict[str, Any]:
         if not caller.labelled and request.method == "logging/setLevel":
-            return empty_result(caller.envelope.revision)  # some clients set a level and never listen
+            return empty_result(caller.envelope.revision)  # without an error: some clients set a level but never listen
         if not caller.labelled:
             raise InvalidArgumentsError("Send the Mcp-Session-Id of initialize, by which notifications find you.")
         label = read_label(caller.label)
@@ -157,7 +157,7 @@ class McpMethods:
         """Counts a task's result as unread until it is sent.
 
         Raises:
-            OverCapacityError: too much is unread already.
+            OverCapacityError: the unread answers have reached a limit.
         """
         size, unread = self._router.result_bytes(session, CALL), self._router.unread
         if size <= UNCOUNTED_BYTES:

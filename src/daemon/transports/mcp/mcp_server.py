@@ -102,13 +102,13 @@ class McpServer:
     ) -> None:
         self._router = router
         self._intake = intake
-        # The allowed origins of other sites' pages.
+        # The allowed origins of pages of other sites.
         self._origins = origins
         self._authenticate = authenticate
         self.metadata = metadata
         """Maps a toolset or None to the URL of its OAuth metadata; to None without an issuer."""
         self.on_unknown_request: Callable[[object, str, str], None] = lambda *_: None
-        """Called with the id, the client's label and the principal's name if the request to cancel does not run at this
+        """Called with the id, the client's label and the principal's name if the request to cancel does not run on this
         node.
         """
         self._ended = EndedClients()
@@ -120,7 +120,7 @@ class McpServer:
         return f"<McpServer {self._calls!r}>"
 
     def tools_changed(self) -> None:
-        """The tool catalog has changed: notifies the listening clients whose listing has changed."""
+        """Notifies the listening clients whose listing has changed, after a change of the tool catalog."""
         self._methods.subscriptions.tools_changed()
         self._methods.streams.tools_changed()
 
@@ -195,7 +195,7 @@ class McpServer:
         return self._intake.serving(refuse)
 
     async def receive(self, post: AdmittedMessage, *, whole: bool) -> tuple[Message | list[Message], int]:
-        """Reads a request's messages; returns their size too.
+        """Reads a request's messages; also returns their size.
 
         Raises:
             Exception: as ``HttpIntake.receive``, for the block of ``serving``.
@@ -215,7 +215,7 @@ class McpServer:
         await self._methods.streams.listen(access, toolset, label, receive, stream)
 
     def take_reply(self, reply: RpcReply, label: str | None, principal: Principal) -> MessageProblem | None:
-        """Takes a client's answer to a question. Returns why it is refused."""
+        """Passes a client's answer to its question. Returns the problem if the answer is refused."""
         return self._calls.take_reply(reply, label, principal)
 
     def cancel(self, request_id: object, label: str, principal: str) -> None:
@@ -224,7 +224,7 @@ class McpServer:
             self.on_unknown_request(request_id, label, principal)
 
     def cancel_here(self, request_id: object, label: str, principal: str) -> bool:
-        """Cancels a client's call if it runs here. Returns whether it does."""
+        """Cancels a client's call if it runs here. Returns whether it runs here."""
         return self._calls.cancel(request_id, label, principal)
 
     async def _serve_client(self, method: str, post: AdmittedMessage) -> None:
@@ -357,7 +357,7 @@ def _caller(
             label = request_label(client)
         else:
             label, client = sent, named.client
-            if stream is not None and named.answers:  # without a stream there is no way to ask
+            if stream is not None and named.answers:  # without a stream, the client cannot be asked
                 envelope = msgspec.structs.replace(envelope, answers=named.answers)
     requested = headers.get(RESULT_TEXT_HEADER)
     return McpCaller(
@@ -380,6 +380,6 @@ _RESULT_TEXTS: Final[Mapping[str, ResultText]] = {"json": "json", "prose": "pros
 
 
 async def refuse_request(send: Send, refused: RequestRefused, *, close: bool = False) -> None:
-    """Answers a request that is not served."""
+    """Answers a refused request."""
     _log.info("request refused", status=refused.status, reason=refused.message)
     await send_rpc_refusal(send, refused, MessageProblem(INVALID_REQUEST, refused.message), close=close)

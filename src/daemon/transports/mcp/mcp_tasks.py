@@ -1,7 +1,7 @@
-"""Tasks: calls that outlive their request, in the two forms that MCP has defined.
+"""Tasks: calls that outlive their request, in the two forms that MCP defines.
 
 A task is a session with one call, and the task's id is the session's resume key (decision 30). So a task's result is
-stored, limited and deleted like that of any session, and survives a restart.
+stored, limited and deleted like the results of any session, and survives a restart.
 """
 
 import asyncio
@@ -65,7 +65,7 @@ class McpTasks:
         self._router = router
 
     async def create(self, session: Session, running: RunningCall) -> McpTask:
-        """Makes the session of a running call a task. On return, the id is persisted and survives a crash."""
+        """Converts the session of a running call to a task. On return, the id is persisted and survives a crash."""
         task_id = f"{int(time.time() * 1000):x}-{token_urlsafe(_ID_BYTES)}"
         self._router.sessions.make_resumable(session, hash_key(task_id))
         await self._router.sessions.flush()
@@ -98,7 +98,7 @@ class McpTasks:
         while self._router.status_of(session, CALL) == "running" and (end is None or time.monotonic() < end):
             running = self._router.running_call(session, CALL)
             work = None if running is None else running.task
-            # Checks repeatedly: the call of a hanging tool is answered while its asyncio task continues.
+            # Polls, because the call of a hanging tool is answered while its asyncio task continues.
             await (asyncio.wait({work}, timeout=_CHECK_INTERVAL_S) if work else asyncio.sleep(0.01))
 
     def cancel(self, session: Session) -> None:

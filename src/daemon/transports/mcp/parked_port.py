@@ -8,7 +8,7 @@ from .mcp_exchange import McpAbsentPort
 
 
 class ParkedPort(McpAbsentPort):
-    """Reports that the call has ended, or that no one answered in time, so that its client is assumed to be gone."""
+    """Reports that the call has ended, or that no answer came in time, so that its client has probably disconnected."""
 
     def __init__(self, on_ended: Callable[[], None], on_abandoned: Callable[[], None]) -> None:
         self._on_ended = on_ended

@@ -1,8 +1,8 @@
 """MCP of revision 2024-11-05 over HTTP with SSE: a stream of events at ``/sse`` and ``/sse/{toolset}``, and a POST per
-message to the address that its first event names.
+message to the address in the stream's first event.
 
-A stream stands for its client: what the client says in ``initialize`` is kept until the stream ends. Its requests take
-the same path as those of ``/mcp``, and their answers are events.
+A stream represents its client: the data of ``initialize`` are kept until the stream ends. Its requests take the same
+path as requests to ``/mcp``, and their answers are events.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ from .mcp_server import AdmittedMessage, McpServer, refuse_request
 MESSAGES_PATH: Final = "/messages/"
 """The path of messages; the id of their stream follows."""
 MAX_OPEN_REQUESTS: Final = 64
-"""The most unanswered requests of one stream; each answer waits until the client reads."""
+"""The maximum number of unanswered requests of one stream; each answer waits until the client reads."""
 _ID_BYTES: Final = 24
 """Random bytes in the id of a stream, so that it cannot be guessed."""
 _ALIVE_EVERY_S: Final = 15.0
@@ -73,7 +73,7 @@ class SharedEvents(EventStream):
 
 
 class _Client:
-    """One open stream, and what its client has said in ``initialize``."""
+    """One open stream, with the data that its client has sent in ``initialize``."""
 
     def __init__(self, access: Authorization, toolset: str, events: SharedEvents, stream_id: str) -> None:
         self.id = stream_id
@@ -88,7 +88,7 @@ class _Client:
         self.tasks: set[asyncio.Task[None]] = set()
 
     def initialize(self, params: dict[str, Any]) -> str:
-        """Stores what the client says in ``initialize``; returns the label."""
+        """Stores the client's data from ``initialize``; returns the label."""
         self.revision, self.info = negotiated(params.get("protocolVersion")), client_of(params.get("clientInfo"))
         self.answers = kinds_declared(params.get("capabilities"))
         self.label = make_label(self.info, self.answers)
@@ -180,10 +180,10 @@ class SseServer:
             await events.finish()
 
     async def _take(self, client: _Client, admitted: AdmittedMessage, send: Send, *, whole: bool) -> None:
-        """Takes a message: a request is answered on the stream."""
+        """Accepts a message. A request is answered on the stream."""
         message, size = await self._mcp.receive(admitted, whole=whole)
         problem: MessageProblem | None = None
-        client.access = admitted.access  # its rights are those of its newest token
+        client.access = admitted.access  # the rights of the newest token apply
         match message:
             case RpcRequest() if len(client.tasks) >= MAX_OPEN_REQUESTS:
                 busy = f"{MAX_OPEN_REQUESTS} requests of this stream have no answer yet."
@@ -222,7 +222,7 @@ class SseServer:
             for each in unsent:
                 each.close()
         if request.method == "initialize" and client.label is not None:
-            with suppress(OverCapacityError):  # it gets no notifications
+            with suppress(OverCapacityError):  # then it gets no notifications
                 await self._mcp.listen(
                     client.access, client.toolset, client.label, client.events.receive, client.events
                 )

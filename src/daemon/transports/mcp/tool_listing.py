@@ -12,7 +12,7 @@ from ....protocol.tool_call import ToolInfo
 from ....tools import ToolsetView
 
 _PAGE: Final = 500
-"""Tools per page. Some clients read only the first page, but models already choose badly among far fewer tools."""
+"""Tools per page. Some clients read only the first page, but models choose badly even among far fewer tools."""
 
 _log = structlog.get_logger(__name__)
 

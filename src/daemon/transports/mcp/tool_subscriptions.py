@@ -25,7 +25,7 @@ _LISTS: Final = {
 }
 """The lists that clients can subscribe to; lists of tools are compared by their revision."""
 _ALIVE_EVERY_S: Final = 15.0
-"""Proxies close streams that are idle for a minute."""
+"""Shorter than a minute, after which proxies close idle streams."""
 
 
 class ToolSubscriptions:
@@ -43,7 +43,7 @@ class ToolSubscriptions:
         return f"<ToolSubscriptions listeners={len(self._listeners)}>"
 
     def tools_changed(self) -> None:
-        """The tool catalog has changed."""
+        """Reports that the tool catalog has changed."""
         for listener in self._listeners:
             listener.set()
 
@@ -117,7 +117,7 @@ class ToolSubscriptions:
 
 
 def _honoured(wanted: Mapping[str, Any], follower: Follower, followers: ResourceFollowers) -> dict[str, Any]:
-    """Subscribes to what the client wants; returns the part that it will get."""
+    """Subscribes to the requested notifications; returns those that the client will get."""
     honoured: dict[str, Any] = {name: True for name in _LISTS if wanted.get(name) is True}
     follower.lists = [method for name, method in _LISTS.items() if name in honoured and method]
     uris = wanted.get("resourceSubscriptions")

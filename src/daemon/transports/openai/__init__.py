@@ -1,6 +1,6 @@
 """OpenAI's API on the HTTP port: ``/v1``. Each request is a call of a tool, on the same path as all calls.
 
-The HTTP port uses it. It knows the router, OpenAI's format and ASGI, but no limits, timeouts or tools.
+The HTTP port uses it. It depends on the router, OpenAI's format and ASGI, but not on limits, timeouts or tools.
 """
 
 from .openai_server import OpenAIServer

@@ -51,12 +51,12 @@ class AnswerForms(msgspec.Struct, frozen=True):
 
 
 class OpenAICall(msgspec.Struct, frozen=True):
-    """The call of a tool that a request asks for."""
+    """The tool call of a request."""
 
     tool: str
     arguments: Mapping[str, Any]
     model: str
-    """The name that the client sent."""
+    """The model's name that the client sent."""
     forms: AnswerForms
 
 
@@ -73,7 +73,7 @@ class OpenAICalls:
     async def run(self, post: OpenAIPost, requested: OpenAICall, size: int) -> None:
         """Runs a call of ``size`` bytes and sends its answer, or the error.
 
-        Without a key the call ends if the client disconnects. With a key it continues, and the client gets its answer
+        Without a key, the call ends if the client disconnects. With a key, it continues, and the client gets the answer
         by sending the key again.
         """
         forms = requested.forms
@@ -85,7 +85,7 @@ class OpenAICalls:
             call = replace(call, arguments_hash=await off_loop(arguments_digest, call.arguments))
         session = await self._session(post, streams=forms.piece is not None)
         conflict = conflict_of(session, call, now := time.monotonic())
-        if conflict is not None:  # the client that waits for the other call keeps waiting
+        if conflict is not None:  # the client that waits for the other call is not affected
             self._router.refuse(session, call, conflict, now)
             problem = problem_of(conflict.to_tool_error())
             await send_json(post.send, problem.encode(), problem.status, problem.response_headers())
@@ -148,7 +148,8 @@ class OpenAICalls:
 async def _send_last(
     answer: bytes, problem: OpenAIProblem | None, send: Send, stream: EventStream | None, identity: "_Identity"
 ) -> None:
-    """Sends the end of an answer. After the beginning of a stream, an error is an event: the status is sent by then."""
+    """Sends the end of an answer. Once a stream has begun, an error is an event, because the status has already been
+    sent."""
     if problem is not None:
         if stream is not None and stream.started:
             await stream.write(error_event(answer), last=True)
@@ -161,7 +162,7 @@ async def _send_last(
 
 
 class _Identity:
-    """The id and time of an answer: those of its call, or of its key, so they stay the same if it is sent again."""
+    """The id and time of an answer, from its call or its key, so that they stay the same if it is sent again."""
 
     def __init__(self, key: str | None, model: str) -> None:
         self._name = token_hex(12) if key is None else hash_key(key).hex()[:24]

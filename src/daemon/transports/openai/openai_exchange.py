@@ -21,7 +21,7 @@ from ....serving import SLOW_READER_BYTES
 from ...dispatch import RunningCall
 
 ALIVE: Final = b": the call is still running\n\n"
-"""An SSE comment, which clients ignore and which keeps proxies from closing the connection."""
+"""An SSE comment, which clients ignore, so that proxies do not close the connection."""
 
 _SUPERSEDED: Final = OpenAIProblem(
     409, "A later request with this Idempotency-Key gets the answer.", code="idempotency_key_in_use", executed="maybe"
@@ -51,11 +51,11 @@ class OpenAIExchange:
         self.answer: bytes | None = None
         """The last part of the answer, or the body of an error, once the call has ended."""
         self.problem: OpenAIProblem | None = None
-        """The error that ``answer`` is."""
+        """The error in ``answer``; None if the call succeeded."""
         self.late = False
-        """The call was already running when this request joined it: its text arrives with the answer."""
+        """Whether the call was already running when this request joined it: then its text arrives with the answer."""
         self.disconnected = False
-        """The client disconnected."""
+        """Whether the client has disconnected."""
         self.changed = asyncio.Event()
         """Set when one of the above changes, or a piece arrives."""
         self._form = form
@@ -86,21 +86,21 @@ class OpenAIExchange:
         self.changed.set()
 
     def supersede(self) -> None:
-        """A later request with the same key has taken over the call."""
+        """Answers with an error, because a later request with the same key has taken over the call."""
         self.fail(_SUPERSEDED)
 
     def fail(self, problem: OpenAIProblem) -> None:
-        """Answers with an error, unless the answer is there and only waits to be sent."""
+        """Answers with an error, unless the answer is already set."""
         if self.answer is None:
             self.problem = problem
             self._settle(problem.encode())
 
     def settle(self, result: ToolResult) -> None:
-        """Answers with the result of a call that did not run, or ran before."""
+        """Answers with the result of a call that did not run, or had run earlier."""
         self._settle(self._rendered(result))
 
     def close(self) -> None:
-        """The request is done: the answer is sent, or no client waits for it."""
+        """Reports that the request is done: the answer is sent, or no client waits for it."""
         self._closed = True
         if self._sent is not None:
             self._sent.set()
@@ -126,10 +126,10 @@ class OpenAIExchange:
         self._add(piece)
 
     def question(self, _running: RunningCall, entry: OpenQuestion) -> None:
-        """Nothing: clients of this API declare that they answer no questions."""
+        """Does nothing: clients of this API answer no questions."""
 
     def question_closed(self, _running: RunningCall, entry: OpenQuestion) -> None:
-        """Nothing, likewise."""
+        """Does nothing, like ``question``."""
 
     def heartbeat(self, _calls: Sequence[RunningCall], _now: float) -> None:
         self._alive = True
@@ -156,7 +156,7 @@ class OpenAIExchange:
 
 
 class _PendingPiece:
-    """A piece that was not sent yet, and what continues it."""
+    """An unsent piece, with the pieces that continue it."""
 
     __slots__ = ("_first", "_kind", "_texts")
 
