@@ -1,5 +1,5 @@
-"""The operator API of the HTTP port, ``/operator/…``, for commands on this machine whose token has the operator
-right: the daemon's own, or a named one."""
+"""The operator API of the HTTP port, ``/operator/…``, for commands on this machine that send the daemon's token or a
+named token with the operator right."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
@@ -23,14 +23,14 @@ MAX_RECENT: Final = 100
 """The maximum number of ended calls in one response; ``toold audit`` shows all."""
 
 MAX_BODY_BYTES: Final = 64 * 1024
-"""Of a request with a body: the answer of an authorization server."""
+"""The limit of a request body, which is the answer of an authorization server."""
 
 _STATUS: Final = {
     ErrorCode.NOT_FOUND: HTTPStatus.NOT_FOUND,
     ErrorCode.VALIDATION_ERROR: HTTPStatus.BAD_REQUEST,
     ErrorCode.SERVICE_UNAVAILABLE: HTTPStatus.SERVICE_UNAVAILABLE,
 }
-"""The HTTP status of errors that ``OperatorPort`` raises; others get 500."""
+"""The HTTP status of the errors that ``OperatorPort`` raises; 500 for all others."""
 
 _FORWARDED: Final = ("forwarded", "via", "x-forwarded-for", "x-real-ip")
 """Headers by which a proxy forwards its peer's address."""
@@ -117,7 +117,7 @@ def operator_app(operations: OperatorPort, *, authenticate: Authenticate, host: 
 
 
 def _plain(operation: Callable[[], Awaitable[dict[str, Any]]]) -> Endpoint:
-    """The endpoint of an operation that takes nothing from the request."""
+    """The endpoint of an operation without parameters."""
     return lambda _: operation()
 
 
@@ -172,7 +172,7 @@ def _recent(request: Request) -> int:
 class _Guard:
     """Admits requests from this machine whose token has the operator right and that do not come from a web page.
 
-    Requests from elsewhere are refused even with the token, which would have travelled over a network in plain text.
+    Requests from elsewhere are refused even with the token, because it would have crossed a network in plain text.
     """
 
     def __init__(self, app: ASGIApp, authenticate: Authenticate, host: str) -> None:
@@ -206,14 +206,14 @@ class _Guard:
         return None
 
     def _is_named(self, request: Request) -> bool:
-        """Whether ``Host`` names this machine by a name that no web page can have rebound."""
+        """Whether ``Host`` names this machine and is safe from DNS rebinding."""
         name = host_name(request.headers.get("host", ""))
         return is_loopback(name) or name in {request.scope["server"][0], self._host}
 
 
 def _is_local(request: Request) -> bool:
-    """Whether the peer is a process on this machine: it connected by loopback, or from the address that it connected
-    to. Requests forwarded by a proxy are not local, wherever the proxy runs."""
+    """Whether the peer is a process on this machine: its own address is loopback or equals the address it connected to.
+    Requests forwarded by a proxy are not local, wherever the proxy runs."""
     client, server = request.client, request.scope["server"]
     if client is None or any(name in request.headers for name in _FORWARDED):
         return False

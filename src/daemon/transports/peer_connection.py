@@ -1,5 +1,5 @@
 """A WebSocket connection that batches writes (``serving.BatchingTransport``), tracks whether its peer reads, and parses
-received data in small pieces: short texts itself (``leading_texts``), all other frames with the library.
+received data in small pieces. It parses short texts itself (``leading_texts``) and all other frames with the library.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ from .websocket_transport import WebSocketTransport
 
 _log = structlog.get_logger("toold.websocket")
 
-# After its handshake, a connection has these instead of separate values.
+# A connection uses these shared values after its handshake, to save memory.
 _REQUEST: Final = Request("", Headers())
 _RESPONSE: Final = Response(HTTPStatus.SWITCHING_PROTOCOLS, "", Headers())
 _library_log: Final = logging.getLogger("websockets.server")
@@ -37,12 +37,12 @@ _library_log: Final = logging.getLogger("websockets.server")
 _PIECE_BYTES: Final = 4 * 1024
 """Data is parsed in pieces of this size: up to 683 frames, which take some 5 ms. Pieces of a long frame are longer."""
 _PARSE_S: Final = 0.005
-"""After this time, the other connections get their turn. One read has up to 256 KiB: 43,000 empty frames."""
+"""After this time, the other connections get their turn. One read can contain 43,000 empty frames (256 KiB)."""
 
 MAX_HELLO_BYTES: Final = 64 * 1024
 """The limit of the first message: an OAuth token has up to 16 KiB, everything else in a hello less."""
 _QUEUED_MESSAGES: Final = 16
-"""Reading pauses while more messages than this wait, until a quarter of them is left; as in the library."""
+"""Reading pauses when more messages than this wait, and resumes at a quarter of them; as in the library."""
 
 _UTF8_PIECE_BYTES: Final = 1024 * 1024
 
@@ -52,13 +52,13 @@ class BinaryMessage(bytes):
 
 
 class PeerConnection(ServerConnection):
-    """A connection that is in ``register`` from its first byte to its last. It knows whether its reader is behind and
-    when the peer last sent data. A connection that never becomes a WebSocket is logged.
+    """A connection, which stays in ``register`` from its first byte to its last. It tracks whether its reader is behind
+    and when the peer last sent data. A connection that never becomes a WebSocket is logged.
 
     The first message has at most ``MAX_HELLO_BYTES``; nothing after it is read until ``read_on``.
     """
 
-    # With these in slots, the attributes of the library are few enough for the compact form of an instance's dict.
+    # Slots keep the instance's dict small enough for CPython's compact form.
     __slots__ = (
         *("_arrival", "_displaced", "_expected", "_fragments", "_fragments_binary", "_full", "_greeted"),
         *("_has_large_frame", "_large_frames", "_long_text", "_max_frame_bytes", "_messages"),
@@ -87,9 +87,9 @@ class PeerConnection(ServerConnection):
         # A large frame is being received, or is complete but not handled.
         self._has_large_frame = False
         self._received: bytearray = self.protocol.reader.buffer
-        # An attribute of this connection alone, until its first message: later frames cost nothing.
+        # Set on the instance and deleted after the first message, so that later frames cost nothing.
         self.protocol.recv_frame = self._receive_first_frames  # type: ignore[method-assign]
-        # When the reader that is behind last read something; None while it is not behind.
+        # When the reader last read something, while it is behind; otherwise None.
         self._stalled_at: float | None = None
         self._stalled_bytes = 0
         self._received_at = self._pinged_at = time.monotonic()
@@ -100,7 +100,7 @@ class PeerConnection(ServerConnection):
         # A large text that is being received; the library gets nothing of it.
         self._long_text: LongText | None = None
         self.protocol.reader.read_exact = self._read_exact  # type: ignore[method-assign, assignment]
-        # The first message is the library's, and so is everything before it. The messages after it are kept here.
+        # The library keeps the first message and everything before it. Later messages are kept here.
         self._greeted = False
         self._messages: list[bytes] = []
         self._full = False
@@ -110,15 +110,16 @@ class PeerConnection(ServerConnection):
         # The texts that wait for their turn to be sent.
         self._waiting_texts = 0
         self._turn: asyncio.Lock | None = None
-        # ``receive`` waits for a message, or for the end of the connection.
+        # Set while ``receive`` waits for a message or for the end of the connection.
         self._arrival: asyncio.Future[None] | None = None
 
     def admit(self) -> bool:
-        """Takes a place among the authenticated connections. Returns False if there is none."""
+        """Takes a place among the authenticated connections. Returns False if all are taken."""
         return self._slots.authenticate(self)
 
     def read_on(self, principal: str) -> None:
-        """Reads the messages after the first one. Releases what only the handshake and the first message needed."""
+        """Reads the messages after the first one. Frees the memory that only the handshake and the first message
+        needed."""
         self._principal = principal
         self.request, self.response = _REQUEST, _RESPONSE
         self.protocol.logger = self.logger = _library_log
@@ -249,7 +250,7 @@ class PeerConnection(ServerConnection):
 
     def _wake_receiver(self) -> None:
         if self._arrival is not None:
-            if not self._arrival.done():  # else it is cancelled
+            if not self._arrival.done():  # otherwise it is cancelled
                 self._arrival.set_result(None)
             self._arrival = None
 
@@ -263,12 +264,13 @@ class PeerConnection(ServerConnection):
             self._parse()
 
     def _next_piece(self) -> int:
-        """How many bytes to parse next: few, because they may contain many frames, or the rest of a long frame."""
+        """The number of bytes to parse next: a small piece, which may contain many frames, or the rest of a long
+        frame."""
         text = self._long_text
         received = len(self._received) if text is None else text.received
         missing = self._expected - received if text is None else text.missing
         if (text is not None or self._expected > LARGE_BYTES) and not self._has_large_frame:
-            return min(missing, max(_PIECE_BYTES, LARGE_BYTES + 1 - received))  # then it needs a turn
+            return min(missing, max(_PIECE_BYTES, LARGE_BYTES + 1 - received))  # above this, it waits for its turn
         return max(_PIECE_BYTES, missing) if text is None else missing
 
     def _read_exact(self, size: int) -> Generator[None, None, bytes | bytearray]:
@@ -301,11 +303,11 @@ class PeerConnection(ServerConnection):
                 self._has_large_frame = True
                 if self._large_frames.request(self, self._principal, time.monotonic()):
                     return
-            self.transport.hold_reading()  # until it has a turn, or until its frame has been handled
+            self.transport.hold_reading()  # until its turn, or until its frame has been handled
 
     @property
     def _is_between_messages(self) -> bool:
-        """Whether the library has nothing of a message, and takes messages."""
+        """Whether the library accepts messages and has no part of one."""
         return not self._received and self.protocol.current_size is None and self.protocol.state is OPEN
 
     @property
@@ -320,7 +322,7 @@ class PeerConnection(ServerConnection):
             self.loop.call_soon(self._parse)
 
     def _parse(self) -> None:
-        """Parses unparsed data until the library has enough frames or it is the turn of others."""
+        """Parses data until the library has enough frames or other connections get their turn."""
         self._parsing_scheduled = True
         data, at, until = self._unparsed, 0, time.monotonic() + _PARSE_S
         while at < len(data) and not self.transport.blocked:
@@ -359,8 +361,7 @@ class PeerConnection(ServerConnection):
         self._large_frames.release(self, time.monotonic())
         self._unparsed = b""
         self._long_text = None
-        # The library logs neither peers that do not speak HTTP nor those that leave early; it does log requests that
-        # are too long.
+        # The library does not log peers that do not speak HTTP or that leave early. It logs requests that are too long.
         if self.response is None and not self._displaced and not isinstance(self.protocol.handshake_exc, SecurityError):
             peer = self.transport.get_extra_info("peername") or ("unknown",)
             _log.info("handshake refused: no WebSocket request received", peer=":".join(map(str, peer[:2])))
@@ -378,7 +379,7 @@ class PeerConnection(ServerConnection):
 
 
 def _check_utf8(data: bytes) -> None:
-    """In pieces, between which other threads run.
+    """Checks the data in pieces, so that other threads run in between.
 
     Raises:
         UnicodeDecodeError: the data is not UTF-8.

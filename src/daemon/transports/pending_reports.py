@@ -1,4 +1,4 @@
-"""What a WebSocket connection sends besides answers: progress, chunks of answers, questions, and other notices."""
+"""Everything that a WebSocket connection sends besides answers: progress, chunks, questions and notices."""
 
 import asyncio
 from collections import deque
@@ -11,8 +11,8 @@ from ..dispatch import RunningCall
 from .call_frames import chunk_frame, progress_frame
 
 _CHUNK_CHARS: Final = 64 * 1024
-"""The maximum characters in one chunk of a streamed answer. As JSON, they take up to six times as many bytes, which is
-well within a frame."""
+"""The maximum characters in one chunk of a streamed answer. As JSON, they take up to six times as many bytes, which
+fits into a frame."""
 
 
 class PendingReports:
@@ -32,7 +32,7 @@ class PendingReports:
         self._take_notice = take_notice
         self._progress: dict[RunningCall, Progress] = {}
         self._chunks: dict[RunningCall, list[str]] = {}
-        # Questions of running calls, and reports that they are closed.
+        # Questions of running calls, and the notices that close them.
         self._questions: deque[QuestionFrame | QuestionClosed] = deque()
         self._sender: asyncio.Task[None] | None = None
 
@@ -42,7 +42,7 @@ class PendingReports:
             self._sender.cancel()
 
     def wake(self) -> None:
-        """Sends what waits, and the notices that wait elsewhere."""
+        """Sends the waiting reports, and the notices of ``take_notice``."""
         if self._sender is None or self._sender.done():
             self._sender = asyncio.create_task(self._send_all())
 
@@ -65,12 +65,13 @@ class PendingReports:
         self.wake()
 
     def end(self, running: RunningCall) -> bool:
-        """Drops the progress of a call that has its answer. Returns whether it has chunks to send before that."""
+        """Drops the progress of a call that has its answer. Returns whether chunks have to be sent before the
+        answer."""
         self._progress.pop(running, None)
         return running in self._chunks
 
     async def send_chunks(self, running: RunningCall) -> None:
-        """Sends the text that one call has streamed since the last time, in frames of limited size."""
+        """Sends the text that a call has streamed since the last time, in frames of limited size."""
         text = "".join(self._chunks.pop(running))
         offset = running.streamed_chars - len(text)
         for start in range(0, len(text), _CHUNK_CHARS):

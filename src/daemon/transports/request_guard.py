@@ -91,7 +91,7 @@ async def authorize(
 def refuse_content(
     headers: Mapping[str, str], accepted: tuple[str, ...] = ("application/json",)
 ) -> RequestRefused | None:
-    """Refuses a body that is not plain JSON, by its headers. ``accepted``: its media types."""
+    """Refuses a body that is not plain JSON, by its headers. ``accepted`` has the allowed media types."""
     if headers.get("content-type", "").partition(";")[0].strip().lower() not in accepted:
         return RequestRefused(415, "Send the message as Content-Type: application/json.")
     if headers.get("content-encoding", "identity").lower() != "identity":
@@ -158,7 +158,7 @@ def no_such_toolset(toolset: str, usable: Sequence[str], access: Authorization, 
 
 @lru_cache(maxsize=64)
 def _accepted(accept: str) -> tuple[bool, bool]:
-    """Whether the client accepts JSON, and whether it accepts events. Cached: each client repeats the same header."""
+    """Whether the client accepts JSON, and whether it accepts events. Cached, since clients repeat the same header."""
     kinds = {kind.lower() for kind in _MEDIA_RANGE.findall(accept)}
     json, events = {"application/json", "application/*", "*/*"}, {"text/event-stream", "text/*", "*/*"}
     return bool(kinds & json), bool(kinds & events)

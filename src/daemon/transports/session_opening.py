@@ -11,7 +11,7 @@ from ..dispatch import Router, Session
 from .absent_port import ABSENT_PORT
 
 _KEY_BYTES = 32
-"""Random bytes in a resume key: enough that it cannot be guessed and that a plain hash is safe to store."""
+"""Random bytes in a resume key: enough that the key cannot be guessed and that a plain hash of it is safe to store."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +28,8 @@ class OpenedSession:
 
 
 async def open_or_resume(router: Router, hello: HelloAccepted) -> OpenedSession | HelloRefused:
-    """Returns the session of the client's resume key, if it is the same principal's and of a toolset that is permitted;
-    otherwise a new session. Refuses a hello that a later one of the client has overtaken.
+    """Returns the session of the client's resume key if the principal is the same and its toolset is permitted;
+    otherwise a new session. Refuses a hello if the client has sent a later one meanwhile.
 
     Raises:
         ServiceUnavailableError: the key cannot be looked up at present.
@@ -49,7 +49,7 @@ async def open_or_resume(router: Router, hello: HelloAccepted) -> OpenedSession 
                 session.client = hello.client
             session.streaming, session.usable = streaming, hello.access.toolsets
             session.result_text = hello.result_text
-            session.principal = hello.principal  # with the right of the current token
+            session.principal = hello.principal  # with the rights of the current token
             return OpenedSession(session, hello.resume_key, resumed=True, workspace_problem=problem)
     resume_key = token_urlsafe(_KEY_BYTES) if hello.resumable else None
     session = sessions.open(
@@ -79,7 +79,7 @@ def build_ack(
     instructions: str,
     ping_interval_s: float,
 ) -> HelloAck:
-    """Builds the ack. ``notice`` lists what was not accepted as requested, such as a failed resume."""
+    """Builds the ack. Its ``notice`` lists the requests of the hello that were not granted, such as a failed resume."""
     bounds, session = router.limits, opened.session
     notices: list[str] = []
     if hello.label_problem is not None:

@@ -1,7 +1,8 @@
-"""The pages ``/oauth/…`` of the HTTP port, on which a user signs in to a source: a link's page, and the redirect's.
+"""The pages ``/oauth/…`` of the HTTP port, on which a user signs in to a source: the page of the link and the page of
+the redirect.
 
-They need no token: the link is the proof, and a cookie binds the sign-in to the browser that started it. A link is used
-up by the button of its page, not by opening it, since programs that show previews open links.
+They need no token: the link is the proof, and a cookie binds the sign-in to the browser that started it. The button of
+the page uses up the link. Opening the page does not, since programs open links to show previews.
 """
 
 import html
@@ -37,11 +38,11 @@ class SignInPort(Protocol):
         ...
 
     async def start(self, key: str, browser: str) -> str:
-        """Where the browser goes, once it has used the link."""
+        """Uses up the link. Returns the address to redirect the browser to."""
         ...
 
     async def finish(self, answer: dict[str, str], browser: str | None) -> str:
-        """The source at which the user is signed in now."""
+        """Completes the sign-in. Returns the source's name."""
         ...
 
 

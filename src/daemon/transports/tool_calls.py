@@ -1,4 +1,4 @@
-"""Calls of tools that requests of the HTTP port make, one tool per request."""
+"""Calls tools for requests of the HTTP port, one tool per request."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -12,7 +12,7 @@ from .keyed_sessions import KeyedSessions
 from .mcp.mcp_caller import make_label
 
 _CALL: Final = "1"
-"""The request id of a call, which has its session to itself."""
+"""The request id of a call; it is the only call of its session."""
 
 
 class NoToolsetError(Exception):
@@ -39,8 +39,8 @@ class ToolCalls:
         size: int,
         cancelled_with_client: bool = False,
     ) -> ToolResult:
-        """The result of a call whose request has ``size`` bytes. Cancelling this disconnects the caller, which ends the
-        call with ``cancelled_with_client``.
+        """Returns the result of a call whose request has ``size`` bytes. Cancelling this method counts as a disconnect
+        of the caller, which with ``cancelled_with_client`` ends the call.
 
         Raises:
             NoToolsetError: the caller may not call the tool.

@@ -80,7 +80,8 @@ from .websocket_questions import closed_frame, question_frame, take_answer
 _log = structlog.get_logger(__name__)
 
 _TURN_KIB: Final = 16
-"""The other connections get their turn after frames of this total size. Each frame counts as 1 KiB more than it has."""
+"""The other connections get their turn after frames of this total size. Each frame counts as 1 KiB more than its
+size."""
 
 
 class WebSocketConnection:
@@ -103,9 +104,9 @@ class WebSocketConnection:
         may_answer: Callable[[], bool] | None = None,
         on_lapse: Callable[["WebSocketConnection"], None] = lambda _: None,
     ) -> None:
-        """``may_answer``: in a cluster, whether this node may still take and send frames on sessions that another node
-        could resume. ``on_lapse`` is called when it no longer may: the connection takes and sends nothing from then on,
-        and is to be closed."""
+        """``may_answer``: in a cluster, whether this node may still handle frames of sessions that another node could
+        resume. ``on_lapse`` is called when it no longer may; the connection then handles no more frames and is to be
+        closed."""
         self._may_answer = may_answer if session.resumable else None
         self._on_lapse = on_lapse
         self._lapsed = False
@@ -115,13 +116,13 @@ class WebSocketConnection:
         self._session = session
         self._router = router
         self._health = health
-        # Made with the first report, as many connections have none.
+        # Created with the first report, as many connections have none.
         self._reports: PendingReports | None = None
-        # The listing that the client was last notified of, and whether another notification is due.
+        # The listing of the last notification to the client, and whether another notification is due.
         self._tools_rev = self._view().rev
         self._tools_changed = False
         self._host = resources
-        # Made with the first need, as few connections have one.
+        # Created when it is first needed, as few connections need it.
         self._resources: FollowedResources | None = None
         # Redelivers unacknowledged answers.
         self._redelivery: asyncio.Task[None] | None = None
@@ -139,7 +140,7 @@ class WebSocketConnection:
             self._redelivery = asyncio.create_task(self._redeliver(missed))
 
     async def serve(self) -> None:
-        """Reads frames until the connection ends; then its calls continue or are cancelled as requested.
+        """Reads frames until the connection ends. Its calls then continue or are cancelled, as each requested.
 
         Raises:
             ConnectionClosed: always, when the connection ends.
@@ -176,7 +177,7 @@ class WebSocketConnection:
 
     @property
     def access(self) -> Authorization:
-        """The authorization of the client."""
+        """The client's authorization."""
         return self._hello.access
 
     def stop_reading(self) -> ServerConnection:
@@ -187,7 +188,7 @@ class WebSocketConnection:
         return self._socket
 
     def lapse(self) -> bool:
-        """Takes and sends nothing from now on if this node may not answer for the session. Returns whether so."""
+        """Stops handling frames if this node may no longer answer for the session. Returns whether it stopped."""
         if self._lapsed:
             return True
         if self._may_answer is None or self._may_answer():
@@ -239,7 +240,7 @@ class WebSocketConnection:
                 await self._send(ErrorFrame(error.to_tool_error()))
 
     def _call(self, frame: CallTool, size: int) -> Awaitable[None] | None:
-        """Submits a call, at once or else when what it returns is done."""
+        """Submits a call: at once, or in the awaitable that it returns."""
         request = tool_call(frame, size, make_id=_make_request_id)
         if isinstance(request, FrameRefusal):
             return self._refuse(request)
@@ -259,12 +260,12 @@ class WebSocketConnection:
             await response
 
     def _response(self, request: ToolCall, outcome: RunningCall | ToolResult | None) -> Awaitable[None] | None:
-        """Sends what the client gets at once: an acknowledgement if it wants one, or the result of a call that does not
-        run.
+        """Sends the immediate response: an acknowledgement if the client wants one, or the result of a call that does
+        not run.
         """
         if isinstance(outcome, RunningCall):
             if not self._acks:
-                return None  # as nearly always
+                return None  # the usual case
             notice = "timeout_ms was lowered to the maximum" if outcome.timeout_lowered else None
             return self._send(CallToolAck(request.request_id, True, outcome.timeout_ms, notice, id=former_id(request)))
         if outcome is None:
@@ -339,7 +340,7 @@ class WebSocketConnection:
 
     def heartbeat(self, calls: Sequence[RunningCall], now: float) -> None:
         if self._hello.plain:
-            # The shim of EX-AI, which sends `id`, takes the next frame for the answer, whatever it is.
+            # The shim of EX-AI, which sends `id`, treats any next frame as the answer.
             calls = [call for call in calls if not call.request.echo_id][:1]
         reports = self._needed_reports()
         for call in calls:
@@ -370,7 +371,7 @@ class WebSocketConnection:
             while missed:
                 pending = missed.pop()
                 request_id = request_id_of(pending.key)
-                # Any other status means that the client has acknowledged it in the meantime.
+                # Any other status means that the client has acknowledged the answer in the meantime.
                 if self._router.status_of(self._session, request_id) in {"done", "interrupted"}:
                     size = self._router.result_bytes(self._session, request_id)
                     await self._send_stored(request_id, pending.echo_id, replayed(pending.result), size)
@@ -378,7 +379,7 @@ class WebSocketConnection:
             missed.clear()  # a task that was cancelled keeps its frame
 
     async def _send_stored(self, request_id: RequestId, echo_id: bool, result: ToolResult, size: int) -> None:
-        """Sends a stored result of ``size`` bytes, once unread answers leave room for it."""
+        """Sends a stored result of ``size`` bytes once the unread answers leave room for it."""
         render = partial(self._answer, request_id, echo_id, result)
         if size <= UNCOUNTED_BYTES:
             await self._send_bytes(render())
@@ -403,7 +404,7 @@ class WebSocketConnection:
             await self._socket.send_in_turn(data)
 
     def _is_sent_at_once(self, data: bytes) -> bool:
-        """Sends a frame if that needs no wait."""
+        """Sends a frame if it can be sent without waiting. Returns whether it was sent."""
         if self._may_answer is not None and self.lapse():
             return True  # the answer stays stored, and the client gets it when it resumes the session
         return self._socket.send_at_once(data)

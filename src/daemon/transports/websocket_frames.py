@@ -1,4 +1,4 @@
-"""The WebSocket frames (RFC 6455, 5.2) that the daemon writes and reads itself: texts, which are most frames. Pure."""
+"""Reads and writes text frames (RFC 6455, 5.2), which are most frames, without the library. Pure."""
 
 from typing import Final
 
@@ -7,7 +7,7 @@ from websockets.frames import apply_mask  # type: ignore[attr-defined] # in C wh
 _TEXT: Final = 0x81
 """The first byte of an unfragmented text frame."""
 _MASKED: Final = 0x80
-"""The bit of the second byte that says that the payload is masked, as those of clients are."""
+"""The bit of the second byte that marks a masked payload, as clients send it."""
 _TWO_BYTES: Final = 126
 """The length that says that the actual one follows in two bytes."""
 _EIGHT_BYTES: Final = 127
@@ -26,10 +26,10 @@ def text_header(size: int) -> bytes:
 
 
 def leading_texts(data: bytes, max_bytes: int) -> tuple[list[bytes], int]:
-    """The payloads of the text frames at the beginning of what a client has sent, and where the rest of it begins.
+    """The payloads of the text frames at the beginning of a client's data, and the offset of the rest.
 
-    Only complete, unfragmented frames of up to ``max_bytes`` and 64 KiB count. The rest, if there is any, is for
-    a full parser, which also finds what is wrong with it.
+    Only complete, unfragmented frames of up to ``max_bytes`` and 64 KiB count. The rest, if any, is for a full parser,
+    which also detects invalid frames.
     """
     texts: list[bytes] = []
     at, end = 0, len(data)

@@ -1,4 +1,4 @@
-"""Questions of running calls as frames, and the answers to them."""
+"""The frames of questions from running calls, and of their answers."""
 
 import time
 
@@ -9,7 +9,7 @@ from ..dispatch import ClientQuestions, RunningCall, Session
 
 
 def question_frame(running: RunningCall, entry: OpenQuestion) -> QuestionFrame:
-    """The question as a frame. Its id is the token, which only the client that was asked knows."""
+    """The question as a frame. Its id is the token, which only this client gets."""
     question = entry.question
     timeout_ms = max(0.0, entry.expires_at - time.monotonic()) * 1000
     return QuestionFrame(
@@ -28,8 +28,8 @@ def closed_frame(running: RunningCall, entry: OpenQuestion) -> QuestionClosed:
 
 
 def take_answer(questions: ClientQuestions, session: Session, frame: AnswerQuestion) -> ErrorFrame | None:
-    """Passes on a client's answer. Returns an error if the answer is refused; it has no request id, because it is not
-    the answer of the call.
+    """Passes on a client's answer. Returns an error if the answer is refused; the error has no request id, because it
+    is not the answer of the call.
     """
     waiting = questions.find(frame.question_id, session.principal)
     error: CallError | None

@@ -1,4 +1,5 @@
-"""The WebSocket server: upgrades, the hello, and the end of connections. ``websocket_connection`` handles frames."""
+"""The WebSocket server: handles upgrades, the hello, and the end of connections. ``websocket_connection`` handles
+frames."""
 
 import asyncio
 import ssl
@@ -46,7 +47,7 @@ from .session_opening import OpenedSession, build_ack, open_or_resume
 from .websocket_connection import WebSocketConnection
 
 _CLOSE_TIMEOUT_S: Final = 2.0
-"""How long a peer has to answer the close; a peer that does not read has a second more."""
+"""The time in which a peer has to answer the close; a peer that does not read has one second more."""
 
 _log = structlog.get_logger("toold.websocket")
 
@@ -83,7 +84,7 @@ class WebSocketServer:
         resources: ResourceHost,
         relay: SessionRelay | None = None,
     ) -> None:
-        """``relay``: in a cluster, how sessions of other nodes are reached."""
+        """``relay``: in a cluster, reaches the sessions of other nodes."""
         self._relay = relay
         self._options = options
         self._router = router
@@ -96,11 +97,11 @@ class WebSocketServer:
         self.port = options.port
         """The port to listen on; after the start, the actual port, even if port 0 was requested."""
         self.own_port = options.port
-        """After the start: a port that no other process shares."""
+        """After the start, a port that no other process shares."""
         self._connections: set[WebSocketConnection] = set()
         self._slots: ConnectionSlots[PeerConnection] = ConnectionSlots(options.connections)
         self._large_frames = LargeFrames(self._turn_limits)
-        # All peers, from their first byte on.
+        # All peers, from their first byte.
         self._peers: set[PeerConnection] = set()
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -160,7 +161,7 @@ class WebSocketServer:
         return TurnLimits(bounds.principal // frame, bounds.daemon // frame)
 
     def tools_changed(self) -> None:
-        """The tool catalog has changed: notifies the clients whose listing has changed."""
+        """Notifies the clients whose tool listing has changed."""
         for connection in self._connections:
             connection.tools_changed()
 
@@ -169,7 +170,7 @@ class WebSocketServer:
         for connection in tuple(self._connections):
             reason = denial_reason(connection.access)
             if reason is not None:
-                # No further frames are handled, and the next check does not find the connection again.
+                # No further frames are handled, and the next check skips the connection.
                 self._connections.discard(connection)
                 self._in_background(_drop(connection.stop_reading(), CLOSE_UNAUTHORIZED, reason))
 
@@ -205,8 +206,8 @@ class WebSocketServer:
         """Sends pings, and closes the connections of peers that are gone, and of readers that stay behind.
 
         The library would need a task per connection, and would close a connection if no pong arrived in time. But a
-        pong follows everything sent before its ping: a large answer on a slow line would be interrupted, redelivered
-        and interrupted again.
+        pong arrives only after everything sent before its ping: a large answer on a slow line would be interrupted,
+        redelivered and interrupted again.
         """
         interval_s, timeout_s = self._options.ping_interval_s, self._options.ping_timeout_s
         heartbeat, tick_s = interval_s + timeout_s, min(1.0, interval_s / 4, timeout_s / 4)
@@ -225,7 +226,7 @@ class WebSocketServer:
                 self._in_background(_drop(late, CLOSE_LIMIT, reason))
             for peer in self._peers - set(dropped):
                 stalled_s = peer.stalled_for(now)
-                # A pong follows the data that is sent before its ping, so a reader that is behind has more time.
+                # A pong arrives only after all data sent before its ping, so a reader that is behind has more time.
                 patience = heartbeat + timeout_s if stalled_s else heartbeat
                 if stalled_s > timeout_s:
                     drop = _drop(peer, CLOSE_LIMIT, f"the reader is too slow: it read nothing for {timeout_s:g} s")
@@ -242,7 +243,7 @@ class WebSocketServer:
         self._in_background(_drop(connection.stop_reading(), CLOSE_RESTART, reason))
 
     def close_lapsed(self) -> None:
-        """Closes the connections for whose sessions this node may no longer answer, with 1012."""
+        """Closes with 1012 the connections whose sessions this node may no longer answer for."""
         for connection in self._connections:
             connection.lapse()
 
@@ -268,7 +269,7 @@ class WebSocketServer:
                 _log.info("disconnected", code=peer.close_code, reason=peer.close_reason or None)
 
     async def _accept(self, peer: PeerConnection) -> WebSocketConnection | RelayedSession | None:
-        """Takes the hello of a new connection. Returns what serves the connection, which has begun; None if it is
+        """Handles the hello of a new connection. Returns the object that serves the connection, or None if the hello is
         refused.
 
         Raises:
@@ -303,7 +304,7 @@ class WebSocketServer:
         return self._begin(peer, hello, opened)
 
     def _begin(self, peer: PeerConnection, hello: HelloAccepted, opened: OpenedSession) -> WebSocketConnection:
-        """Gives the session to the connection."""
+        """Starts the connection of an opened session."""
         session = opened.session
         bind_session(session.label)
         connection = WebSocketConnection(
@@ -335,7 +336,7 @@ class WebSocketServer:
     async def _open(
         self, peer: PeerConnection, hello: HelloAccepted, data: str | bytes
     ) -> OpenedSession | HelloRefused | RelayedSession:
-        """Opens or resumes the session of a hello, here or at the node that holds it.
+        """Opens or resumes the session of a hello, on this node or on the node that holds it.
 
         Raises:
             ServiceUnavailableError: that is impossible at present.
@@ -387,7 +388,7 @@ async def _refuse(peer: PeerConnection, refused: HelloRefused) -> None:
 
 
 async def _drop(peer: ServerConnection, code: int, reason: str) -> None:
-    """Closes with the reason if the peer reads it, and aborts otherwise."""
+    """Closes the connection with the reason, or aborts it if the peer does not read."""
     _log.warning("connection closed", reason=reason, unsent_bytes=peer.transport.get_write_buffer_size())
     with suppress(TimeoutError, ConnectionClosed):
         async with asyncio.timeout(_CLOSE_TIMEOUT_S):
@@ -396,7 +397,7 @@ async def _drop(peer: ServerConnection, code: int, reason: str) -> None:
 
 
 async def _closed(listeners: Sequence[Server], timeout_s: float) -> bool:
-    """Whether closing listeners have closed within ``timeout_s`` seconds."""
+    """Waits for listeners that are closing. Returns whether they closed within ``timeout_s`` seconds."""
     with suppress(TimeoutError):
         async with asyncio.timeout(timeout_s):
             for listener in listeners:

@@ -1,4 +1,4 @@
-"""How a WebSocket connection writes, and when it reads."""
+"""The transport of a WebSocket connection: controls its writes and pauses its reading."""
 
 import asyncio
 from collections.abc import Callable
@@ -11,10 +11,10 @@ _PONG: Final = b"\x8a"
 
 
 class WebSocketTransport(BatchingTransport):
-    """A batching transport that drops pongs for a peer that pings but does not read: they would fill the memory.
+    """A batching transport that drops pongs for a peer that pings but does not read, since they would fill the memory.
 
-    Reading can be held independently of the library, which pauses it while too many frames wait; and it is paused
-    while received data is not parsed yet.
+    Reading is paused by the library, while too many frames wait; by ``hold_reading``; and while received data is not
+    parsed yet.
     """
 
     __slots__ = ("_held", "_on_unblocked", "_paused", "_reading", "_unparsed")

@@ -1,11 +1,11 @@
-"""When a worker that has ended is restarted. Pure."""
+"""Decides when an ended worker is restarted. Pure."""
 
 from typing import Final
 
 FIRST_DELAY_S: Final = 0.2
 LONGEST_DELAY_S: Final = 10.0
 STABLE_S: Final = 30.0
-"""A worker that has run for this time is restarted with the shortest delay."""
+"""A worker that ran at least this long is restarted with the shortest delay."""
 
 
 class RestartPolicy:
@@ -17,9 +17,7 @@ class RestartPolicy:
         self._delay_s = FIRST_DELAY_S
 
     def delay_s(self, *, ran_s: float, fenced: bool) -> float:
-        """The delay after a run of ``ran_s`` seconds; none for a worker that was ``fenced``, which has only lost its
-        lease.
-        """
+        """The delay after a run of ``ran_s`` seconds; 0 for a ``fenced`` worker, which only lost its lease."""
         if ran_s >= STABLE_S:
             self._delay_s = FIRST_DELAY_S
         if fenced:

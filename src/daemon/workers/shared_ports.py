@@ -1,4 +1,4 @@
-"""The two ports that all workers listen on."""
+"""The two ports on which all workers listen."""
 
 import socket
 from types import TracebackType
@@ -10,7 +10,7 @@ from ...serving import listen
 class SharedPorts:
     """Reserves the WebSocket port and the HTTP port while open, so that a restarted worker can listen on them.
 
-    The sockets are bound with ``SO_REUSEPORT`` and do not listen: the kernel gives connections to the workers alone.
+    The sockets are bound with ``SO_REUSEPORT`` and do not listen: the kernel gives connections only to the workers.
 
     Raises:
         OSError: a port is in use, or cannot be bound; as raised by ``serving.listen``.

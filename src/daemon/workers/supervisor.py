@@ -25,13 +25,13 @@ from .worker_process import WorkerProcess, start_worker
 from .worker_slot import WorkerSlot
 
 _KILL_MARGIN_S: Final = 5.0
-"""The extra time after the grace period in which a worker ends by itself."""
+"""The time after the grace period in which a worker may still end by itself."""
 
 _log = structlog.get_logger("toold.workers")
 
 
 def supervise(settings: Settings, command: Sequence[str]) -> int:
-    """Run ``settings.workers`` workers until SIGTERM or SIGINT; returns the exit code. ``command`` starts one.
+    """Runs ``settings.workers`` workers until SIGTERM or SIGINT. Returns the exit code. ``command`` starts one.
 
     Raises:
         StateError: the state directory cannot be used, or another daemon runs in it.
@@ -60,7 +60,7 @@ class Supervisor:
         self._exit_code = 0
 
     async def run(self) -> int:
-        """Returns the exit code: that of a worker that could not start at first, or 0."""
+        """Returns the exit code: 0, or that of a worker that failed during the start."""
         self._handle_signals()
         numbers = range(self._settings.workers)
         # The first worker starts alone: if it cannot start, none can, and its error is printed once.
@@ -77,9 +77,7 @@ class Supervisor:
         return self._exit_code
 
     async def _start_first(self, numbers: Sequence[int]) -> bool:
-        """Starts these workers at the start of the service. Returns False if one of them ended, or if the service has
-        to stop.
-        """
+        """Starts the first workers of the service. Returns False if one of them ended or the service has to stop."""
         for number in numbers:
             self._workers[number] = await self._start(number, announces=number == 0)
         started = [self._workers[number] for number in numbers]
@@ -201,7 +199,7 @@ class Supervisor:
             worker.signal(number)
 
     def _reload_others(self, reloaded: WorkerProcess) -> None:
-        """An operator has reloaded the settings through one worker."""
+        """Lets the other workers reload the settings, after an operator has reloaded them through one."""
         for worker in self._workers.values():
             if worker is not reloaded:
                 worker.signal(signal.SIGHUP)

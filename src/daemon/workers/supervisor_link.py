@@ -24,7 +24,7 @@ class SupervisorLink:
         self._send(RELOADED)
 
     async def supervisor_ended(self) -> None:
-        """Returns when the supervisor has ended, whatever the reason."""
+        """Returns when the supervisor has ended, for any reason."""
         loop = asyncio.get_running_loop()
         with suppress(OSError):
             while await loop.sock_recv(self._socket, 64):

@@ -1,4 +1,4 @@
-"""The state directories of workers: below that of the supervisor, with links to the files that all of them share."""
+"""The state directories of workers: below the supervisor's, with links to the shared files."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The process of one worker: how it is started, how it reports that it is ready, and how it ends."""
+"""The process of one worker: its start, its readiness and its end."""
 
 import asyncio
 import os
@@ -12,7 +12,7 @@ from .worker_slot import READY, RELOADED, SLOT_VARIABLE, WorkerSlot, encode_slot
 
 
 class WorkerProcess:
-    """A running worker. Created by ``start_worker``."""
+    """A running worker, created by ``start_worker``."""
 
     def __init__(
         self, process: asyncio.subprocess.Process, link: socket.socket, on_reload: Callable[["WorkerProcess"], None]
@@ -30,11 +30,11 @@ class WorkerProcess:
 
     @property
     def ran_s(self) -> float:
-        """The time since its start, in seconds."""
+        """The seconds since its start."""
         return time.monotonic() - self._started
 
     async def ended(self) -> int:
-        """Waits for its end. Returns the exit code, or minus the signal that killed it."""
+        """Waits for its end. Returns the exit code, or the negative number of the signal that killed it."""
         code = await self._process.wait()
         await self._reading
         self._link.close()
@@ -63,7 +63,7 @@ class WorkerProcess:
 async def start_worker(
     command: Sequence[str], slot: Callable[[int], WorkerSlot], on_reload: Callable[[WorkerProcess], None]
 ) -> WorkerProcess:
-    """Starts a worker. ``slot`` makes its slot from the descriptor of its link.
+    """Starts a worker. ``slot`` creates its slot from the descriptor of its link.
 
     The worker gets a separate process group, so that Ctrl-C reaches it only through the supervisor.
 

@@ -1,4 +1,5 @@
-"""What a supervisor gives a worker: its number, the shared ports, its directory, and a pipe to the supervisor."""
+"""The data that a supervisor passes to a worker: its number, the shared ports, its directory, and a socket to the
+supervisor."""
 
 import os
 from collections.abc import Mapping

@@ -172,7 +172,7 @@ def _wrong_route(method: str, path: str, headers: Mapping[str, str]) -> RequestR
 
 
 async def _refuse(send: Send, refused: RequestRefused, *, close: bool = False) -> None:
-    """Answers a request that is not served; the connection is closed if the rest of its body is not read."""
+    """Sends an error instead of serving the request; closes the connection if the rest of the body stays unread."""
     problem = refusal_problem(refused.status, refused.message, refused.headers)
     await _send_problem(send, problem, [(b"connection", b"close")] if close else [])
 

@@ -1,5 +1,5 @@
-"""The platform API, ``/api/v1/…``. ``daemon/platform_host.py`` makes the server and its routes; this package knows
-paths, bodies and errors, and never what a tool does."""
+"""The platform API, ``/api/v1/…``. ``daemon/platform_host.py`` makes the server and its routes. This package knows
+paths, bodies and errors, but no tools."""
 
 from .platform_error import PlatformError, error_of, invalid_fields
 from .platform_route import PlatformAnswer, PlatformRequest, PlatformRoute

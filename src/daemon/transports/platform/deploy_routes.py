@@ -1,4 +1,4 @@
-"""``/api/v1/agents`` and ``/api/v1/jobs``: deployments as calls of their tools, and their jobs."""
+"""``/api/v1/agents`` and ``/api/v1/jobs``: deployments and their jobs."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from http import HTTPStatus
@@ -22,7 +22,7 @@ _ENDED: Final = frozenset({"completed", "failed", "cancelled"})
 def deploy_routes(
     service: DeploymentService, jobs: JobView, calls: PlatformCalls, prompts: Callable[[], Awaitable[PromptListing]]
 ) -> Sequence[PlatformRoute]:
-    """The routes. ``prompts`` lists those that deployments can name."""
+    """The routes. ``prompts`` lists the prompts that deployments can name."""
     routes = _DeployRoutes(service, jobs, calls, prompts)
     return (
         PlatformRoute("POST", "/api/v1/agents/deploy", routes.deploy, takes_body=True),
@@ -38,7 +38,7 @@ def deploy_routes(
 
 
 class _DeployRoutes:
-    """Answers the requests: reads from the records and jobs, and changes by calls of the deployment tools."""
+    """Answers the requests: reads the records and jobs directly, and makes changes with the deployment tools."""
 
     def __init__(
         self,

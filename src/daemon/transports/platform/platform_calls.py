@@ -1,4 +1,4 @@
-"""Calls of tools that requests of the platform API make."""
+"""Calls tools for requests of the platform API."""
 
 from collections.abc import Mapping
 from http import HTTPStatus
@@ -22,7 +22,7 @@ class PlatformCalls:
         return f"<PlatformCalls {self._calls!r}>"
 
     async def run(self, request: PlatformRequest, tool: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The data of the tool's result.
+        """Returns the data of the tool's result.
 
         Raises:
             PlatformError: the call failed, or the caller may not call the tool.

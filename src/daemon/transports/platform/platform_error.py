@@ -22,14 +22,14 @@ _STATUS: Final[Mapping[str, int]] = {
     ErrorCode.SERVICE_UNAVAILABLE: HTTPStatus.SERVICE_UNAVAILABLE,
     ErrorCode.TIMEOUT: HTTPStatus.GATEWAY_TIMEOUT,
 }
-"""The status of errors; others get 500."""
+"""The status of each error code; 500 for all others."""
 
 
 class PlatformError(Exception):
     """A request that fails."""
 
     def __init__(self, status: int, detail: Any, headers: tuple[tuple[str, str], ...] = ()) -> None:
-        """``detail``: the message; of an invalid body, a list with an object for each field."""
+        """``detail`` is the message, or for an invalid body a list with an object per field."""
         self.status = status
         self.detail = detail
         self.headers = headers
@@ -37,7 +37,7 @@ class PlatformError(Exception):
 
 
 def invalid_fields(fields: Mapping[str, Any], *, place: str = "body") -> PlatformError:
-    """The error for invalid fields of the body or the query: ``fields`` has what is wrong, by field."""
+    """The error for invalid fields of the body or the query. ``fields`` maps each field to its problem."""
     detail = [{"loc": [place, name], "msg": str(problem), "type": "value_error"} for name, problem in fields.items()]
     return PlatformError(HTTPStatus.UNPROCESSABLE_ENTITY, detail)
 

@@ -1,4 +1,4 @@
-"""The routes of the platform API: a method and a path with named parts, and what answers them. Pure."""
+"""The routes of the platform API: a method, a path with named parts, and a handler. Pure."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from http import HTTPStatus
@@ -35,7 +35,7 @@ class PlatformAnswer(msgspec.Struct, frozen=True):
     """The answer to a request."""
 
     body: Any
-    """What is encoded as JSON."""
+    """Encoded as JSON."""
     status: int = HTTPStatus.OK
 
 

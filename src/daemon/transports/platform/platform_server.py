@@ -103,7 +103,7 @@ class PlatformServer:
 
 
 def _decoded(body: bytes) -> Any:
-    """The body's value, or a ``PlatformError``."""
+    """Returns the body's value, or a ``PlatformError``."""
     try:
         return _decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -119,7 +119,7 @@ def _decoded_long(body: bytes) -> Any:
 
 
 async def _refuse(send: Send, refused: RequestRefused, *, close: bool = False) -> None:
-    """Answers a request that is not served; the connection is closed if the rest of its body is not read."""
+    """Sends an error instead of serving the request; closes the connection if the rest of the body stays unread."""
     await _fail(send, PlatformError(refused.status, refused.message, refused.headers), close=close)
 
 

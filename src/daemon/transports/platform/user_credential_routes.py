@@ -1,5 +1,5 @@
-"""The routes of users' credentials, ``/api/v1/user/credentials``. A caller reaches only its own, and no answer or audit
-row has a value."""
+"""The routes of users' credentials, ``/api/v1/user/credentials``. Callers reach only their own credentials, and no
+answer or audit row contains a value."""
 
 import secrets
 import time
@@ -74,7 +74,7 @@ class UserCredentialRoutes:
     async def _audited(
         self, request: PlatformRequest, operation: str, service: str, fields: tuple[str, ...], change: Awaitable[T]
     ) -> T:
-        """The result of a change, with an audit row that has names but no values."""
+        """Returns the result of a change, and writes an audit row with the names but no values."""
         began, started_at = time.monotonic(), time.time()
         error: CallError | None = None
         try:

@@ -1,7 +1,7 @@
 """The HTTP API of the served registry, with the routes of cs-agent-registry-api.
 
-Used by the daemon's wiring. Knows tokens, paths and entity tags; what entries are and whether they are valid is decided
-in ``served_registry``. Must not know the store, or how agents run.
+Used by the daemon's wiring. Knows tokens, paths and entity tags; ``served_registry`` defines and validates the entries.
+Must not know the store, or how agents run.
 """
 
 from .registry_operations import RegistryOperations

@@ -1,4 +1,4 @@
-"""The operations of the served registry: one request of one caller, and its answer."""
+"""The operations of the served registry."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -25,7 +25,7 @@ from ..tool_calls import NoToolsetError, ToolCalls
 from .registry_request import RegistryAnswer, RegistryRequest
 
 SERVICE: Final = "agent-registry-api"
-"""The name that the predecessor's registry has in its health; clients may look for it."""
+"""The name in the health answer of the predecessor's registry, which clients may check."""
 API_VERSION: Final = "2.1.0"
 """The version of the predecessor's API whose routes are served."""
 
@@ -33,7 +33,7 @@ _encode: Final = msgspec.json.Encoder().encode
 
 
 class RegistryOperations:
-    """Serves the requests of all callers."""
+    """Answers the requests of all callers."""
 
     def __init__(
         self,
@@ -120,7 +120,7 @@ class RegistryOperations:
         return RegistryAnswer(encoded, 200, etag)
 
     def _runtime_config(self, agent_id: str) -> dict[str, Any]:
-        """What runs the agent, with the tools that its roles really have."""
+        """The agent's runtime configuration, with the tools that its roles really have."""
         content = self._library.content
         entry, tools = content.newest(Kind.AGENT, agent_id).table, content.tables(Kind.TOOL)
         record = runtime_record(agent_id, entry, tools)
@@ -130,8 +130,8 @@ class RegistryOperations:
         return {**record, **config}
 
     async def _invoke(self, request: RegistryRequest, architecture_id: str) -> RegistryAnswer:
-        """Runs an architecture as a call of its tool. 202 with the call's id if the call is detached, or waits for a
-        person.
+        """Runs an architecture as a call of its tool. Answers 202 with the call's id if the call is detached or waits
+        for a person.
         """
         self._library.content.newest(Kind.ARCHITECTURE, architecture_id)
         if not isinstance(query := _only_field(request.body, "query"), str):
@@ -207,7 +207,7 @@ def _conditional(encoded: bytes, request: RegistryRequest) -> RegistryAnswer:
 
 
 def _names(header: str | None, etag: str) -> bool:
-    """Whether a header of entity tags has this one."""
+    """Whether a header with entity tags contains this one."""
     if header is None:
         return False
     tags = {tag.strip().removeprefix("W/") for tag in header.split(",")}

@@ -1,4 +1,4 @@
-"""Requests to the served registry, their routes, and the answers. Pure."""
+"""Requests to the served registry, their routes and their answers. Pure."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal, NamedTuple
@@ -38,7 +38,7 @@ READING: Final[frozenset[Operation]] = frozenset(
         *("discover", "invoke"),
     }
 )
-"""The operations that change nothing in the registry: all tokens may use them, others need the right to write."""
+"""The operations that do not change the registry: any token may use them. All others need the right to write."""
 
 
 class RegistryRoute(NamedTuple):
@@ -62,7 +62,7 @@ class RegistryRequest(NamedTuple):
     if_match: str | None
     if_none_match: str | None
     origin: str
-    """Scheme and host, as the request names them."""
+    """Scheme and host as in the request."""
 
 
 class RegistryAnswer(NamedTuple):
@@ -92,7 +92,7 @@ _BELOW: Final[Mapping[tuple[Kind, str], tuple[str, Operation]]] = {
 
 
 def methods_of(path: str) -> Methods:
-    """The routes of a path, which is relative to the registry's, by HTTP method; none if it does not exist."""
+    """The routes of a path below the registry's, by HTTP method; empty if the path does not exist."""
     steps = path.strip("/").split("/")
     if len(steps) == 1 and steps[0] in _SINGLE:
         return {"GET": RegistryRoute(_SINGLE[steps[0]])}
@@ -116,7 +116,7 @@ def _of_kind(kind: Kind, steps: Sequence[str]) -> Methods:
 
 
 def decode_body(body: bytes) -> Any:
-    """The body of a request; a ``RegistryRefusedError`` if it is not JSON."""
+    """Returns the body of a request, or a ``RegistryRefusedError`` if it is not JSON."""
     return _decoded(_decode, body)
 
 

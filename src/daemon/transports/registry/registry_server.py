@@ -116,7 +116,7 @@ class RegistryServer:
             if isinstance(request.body, RegistryRefusedError):
                 raise request.body
             answering = self._operations.answer(request)
-            # Only a run ends with its client: a change must be in memory once it is on disk.
+            # Only a run is cancelled with its client. A change must complete: it has to be both on disk and in memory.
             runs = request.route.operation == "invoke"
             answer = await answer_unless_disconnected(answering, receive) if runs else await answering
         except RegistryRefusedError as error:

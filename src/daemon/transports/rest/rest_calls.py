@@ -24,7 +24,7 @@ from ..mcp.mcp_caller import make_label
 from .rest_exchange import RestExchange
 
 _CALL: Final = "1"
-"""The request id of a call without a key, which is the only call of its session."""
+"""The request id of a call without a key; it is the only call of its session."""
 
 
 class RestPost(msgspec.Struct, frozen=True):
@@ -99,7 +99,7 @@ class RestCalls:
             exchange.close()
 
     async def _session(self, post: RestPost) -> Session:
-        """The session of the key, if the request has one; otherwise a new one."""
+        """The session of the request's key, or a new session if it has no key."""
         label = make_label(post.client)
         if post.key is None:
             session = self._sessions.open(post.access, post.toolset, post.client, label=label, streams=post.streams)
@@ -123,7 +123,7 @@ async def send_answer(send: Send, answer: RestAnswer, headers: tuple[tuple[str, 
 async def _answer(exchange: RestExchange, post: RestPost, headers: tuple[tuple[str, str], ...]) -> None:
     """Sends the parts of the answer as they arrive, until it is complete or the client has disconnected.
 
-    After the beginning of a stream, an error is an event: the status is sent by then.
+    Once a stream has begun, an error is sent as an event, because the status has been sent.
     """
     encoded = [(name.encode(), value.encode()) for name, value in headers]
     stream = EventStream(post.send, encoded) if post.streams else None

@@ -16,13 +16,13 @@ _SUPERSEDED: Final = RequestIdConflictError("A later request with this Idempoten
 
 
 class RestExchange(DisconnectedPort):
-    """The pending parts of an answer. Of progress, only the latest is pending; chunks that wait are joined."""
+    """The pending parts of an answer: only the latest progress, and all waiting chunks as one."""
 
     def __init__(self, *, streams: bool) -> None:
         self.answer: RestAnswer | None = None
         """The answer, once the call has ended."""
         self.late = False
-        """The call was already running when this request joined it: its text arrives with the answer."""
+        """The call was running before this request joined it, so its text arrives with the answer."""
         self.disconnected = False
         """The client disconnected."""
         self.changed = asyncio.Event()
@@ -32,7 +32,7 @@ class RestExchange(DisconnectedPort):
         self._chunks: list[str] = []
         self._alive = False
         self._rendered: RestAnswer | None = None
-        # Set when the request is done; None unless a large answer waits for that.
+        # Set when the request is done; None unless a large answer waits for it.
         self._sent: asyncio.Event | None = None
         self._closed = False
 
@@ -64,7 +64,7 @@ class RestExchange(DisconnectedPort):
             self._settle(error_answer(_SUPERSEDED.to_tool_error()))
 
     def settle(self, result: ToolResult) -> None:
-        """Answers with the result of a call that did not run, or ran before."""
+        """Answers with the result of a call that did not run, or that ran earlier."""
         self._settle(answer_of(result))
 
     def close(self) -> None:

@@ -64,7 +64,8 @@ class RestServer:
         authenticate: Authenticate,
         metadata: Callable[[str | None], str | None],
     ) -> None:
-        """``metadata`` returns the URL of the OAuth metadata of a toolset, or of the default one; None: no issuer."""
+        """``metadata`` returns the URL of the OAuth metadata of a toolset, or of the default one; None without an
+        issuer."""
         self._router = router
         self._intake = intake
         self._origins = origins
@@ -185,7 +186,7 @@ def _query(scope: Scope) -> dict[str, Any]:
 
 
 async def _refuse(send: Send, refused: RequestRefused, *, close: bool = False) -> None:
-    """Answers a request that is not served; the connection is closed if the rest of its body is not read."""
+    """Sends an error instead of serving the request; closes the connection if the rest of the body stays unread."""
     headers = (*refused.headers, ("connection", "close")) if close else refused.headers
     await _send_problem(send, refused_request(refused.status, refused.message, headers))
 
