@@ -118,7 +118,11 @@ def _exit_fenced(reason: str) -> None:
 
 
 async def _leave() -> None:
-    """Exit the process here if a task or a thread does not end, because Python would wait for it forever."""
+    """Exit the process, after abandoned work had its time to end.
+
+    Python's own exit waits without limit for tasks, asynchronous generators, threads, exit handlers and destructors of
+    libraries, and near its end no thread can limit the time. Everything is closed and stored already.
+    """
     for thread in (TOOL_THREAD, LONG_WORK_THREAD):
         thread.end()
     work = asyncio.all_tasks() - {asyncio.current_task()}
@@ -129,8 +133,8 @@ async def _leave() -> None:
     threads = await _remaining_threads(_CLEANUP_TIMEOUT_S)
     if stuck or threads:
         _log.warning("exiting with unfinished work", tasks=len(stuck), threads=threads)
-        _flush_outputs()
-        os._exit(EXIT_OK)
+    _flush_outputs()
+    os._exit(EXIT_OK)
 
 
 async def _remaining_threads(timeout_s: float) -> int:

@@ -214,6 +214,36 @@ def test_a_blocked_loop_does_not_delay_the_exit() -> None:
         assert "blocked" in process.stderr.read()
 
 
+HANGING_EXIT = """
+import asyncio, atexit, time
+from toold.daemon.serve import _leave
+
+async def endless():
+    try:
+        yield
+    finally:
+        await asyncio.sleep(600)
+
+async def main():
+    generator = endless()
+    await anext(generator)
+    await _leave()
+
+atexit.register(time.sleep, 600)
+asyncio.run(main())
+"""
+
+
+@pytest.mark.process
+def test_the_exit_waits_for_no_library() -> None:
+    """Neither for an asynchronous generator that does not end, nor for an exit handler: Python would wait for both."""
+    with subprocess.Popen([sys.executable, "-c", HANGING_EXIT]) as process:
+        try:
+            assert process.wait(60) == 0
+        finally:
+            process.kill()
+
+
 FLUSHED = """
 import contextlib
 import sys
