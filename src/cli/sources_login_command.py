@@ -20,6 +20,7 @@ from .terminal_output import say
 LOGIN_S: Final = 600.0
 """How long to wait for the redirect: as long as the daemon does."""
 _POLL_S: Final = 1.0
+_CALLBACK: Final = "/callback"
 _PARTS: Final = ("state", "code", "iss", "error")
 
 
@@ -60,8 +61,10 @@ def logout(name: str, principal: str | None) -> None:
 
 def _answer(address: str) -> dict[str, str]:
     """The parts of an authorization server's answer in the query of an address."""
-    query = parse_qs(urlsplit(address).query)
-    return {name: query[name][0] for name in _PARTS if len(query.get(name, ())) == 1}
+    parts = urlsplit(address)
+    query = parse_qs(parts.query)
+    answer = {name: query[name][0] for name in _PARTS if len(query.get(name, ())) == 1}
+    return answer | {"issuer_path": parts.path.partition(f"{_CALLBACK}/")[2]}
 
 
 def _pasted() -> dict[str, str]:
@@ -83,7 +86,8 @@ class _Redirect:
             def do_GET(self) -> None:
                 answer = _answer(self.path)
                 # Other programs may send requests, too: only the answer with the state ends the wait.
-                known = urlsplit(self.path).path == "/callback" and answer.get("state") == redirect._state
+                path = urlsplit(self.path).path
+                known = f"{path}/".startswith(f"{_CALLBACK}/") and answer.get("state") == redirect._state
                 self.send_response(200 if known else 404)
                 self.send_header("Content-Type", "text/plain; charset=utf-8")
                 self.end_headers()
@@ -100,7 +104,7 @@ class _Redirect:
 
     @property
     def uri(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_port}/callback"
+        return f"http://127.0.0.1:{self._server.server_port}{_CALLBACK}"
 
     def wait(self, state: str) -> dict[str, str]:
         """The answer with this state.

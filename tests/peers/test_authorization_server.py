@@ -110,14 +110,18 @@ class World:
         return str(answer.json()["url"])
 
     async def agreed(self, link: str, user: str, *, denied: bool = False) -> dict[str, str]:
-        """Follows a link as a browser does, signs in as a user, and agrees; returns the query of the redirect."""
+        """Follows a link as a browser does, signs in as a user, and agrees; returns the query of the redirect and the
+        end of its path.
+        """
         async with httpx.AsyncClient(trust_env=False, timeout=60, base_url=self.issuer) as browser:
             answer = await browser.get(link)
             while True:
                 if answer.is_redirect:
                     target = answer.headers["location"]
                     if not target.startswith(("/", self.issuer)):
-                        return dict(parse_qsl(urlsplit(target).query))
+                        redirect = urlsplit(target)
+                        path = redirect.path.partition("/callback/")[2]
+                        return dict(parse_qsl(redirect.query)) | {"issuer_path": path}
                     answer = await browser.get(target)
                     continue
                 assert answer.status_code == 200, answer.text
@@ -300,7 +304,7 @@ async def test_an_answer_of_another_issuer_is_refused(world: World) -> None:
             del answer["iss"]
         refused = await world.operator("/login", answer)
         assert refused.status_code == 400
-        assert "does not come from the authorization server of this sign-in" in refused.text
+        assert "does not come from the sign-in's authorization server (iss)" in refused.text
 
 
 async def test_a_person_who_declines_is_not_signed_in(world: World) -> None:
@@ -319,7 +323,8 @@ async def test_each_user_signs_in(world: World) -> None:
         started = await world.http.post(error["details"]["sign_in"]["url"])
         assert started.status_code == 303, started.text
         answer = await world.agreed(started.headers["location"], caller.upper())
-        assert "Signed in to own" in (await world.http.get("/oauth/callback", params=answer)).text
+        path = f"/oauth/callback/{answer.pop('issuer_path')}"
+        assert "Signed in to own" in (await world.http.get(path, params=answer)).text
     for caller in ("ann", "bob"):
         assert said(await world.whoami(caller, "own")) == f"{caller.upper()} with [bound]"
 

@@ -80,6 +80,7 @@ def sign_in_routes(port: SignInPort) -> list[Route]:
         if any(len(query.getlist(name)) > 1 or len(query.get(name, "")) > _MAX_VALUE_CHARS for name in _TAKEN):
             return _page(400, "This answer is malformed.", "Start the sign-in again.")
         answer = {name: query[name] for name in _TAKEN if name in query}
+        answer["issuer_path"] = request.path_params.get("issuer_path", "")
         source = await port.finish(answer, request.cookies.get(COOKIE))
         page = _page(200, f"Signed in to {source}.", "You can close this page, and make the call again.")
         page.delete_cookie(COOKIE, path="/oauth")
@@ -88,6 +89,7 @@ def sign_in_routes(port: SignInPort) -> list[Route]:
     return [
         Route("/oauth/sign-in/{key}", _worded(link), methods=["GET", "POST"]),
         Route("/oauth/callback", _worded(callback)),
+        Route("/oauth/callback/{issuer_path}", _worded(callback)),
     ]
 
 

@@ -73,6 +73,16 @@ def authorization_url(
     return urlunsplit(parts._replace(query=joined, fragment=""))
 
 
+def issuer_path(server: "AuthorizationServer", auth: OAuthAuth) -> str:
+    """The last part of the redirect address of a client that the daemon registers; empty for other clients.
+
+    It differs for each issuer, so that an authorization server cannot pass the code of another one off as its own
+    (RFC 9700, 4.4). The other clients were registered by the operator, with one address.
+    """
+    registered = auth.client_id is not None or (auth.client_metadata_url is not None and server.client_documents)
+    return "" if registered else hashlib.sha256(server.issuer.encode()).hexdigest()[:16]
+
+
 async def find_client(
     http: OAuthHttp, server: "AuthorizationServer", auth: OAuthAuth, redirect_uri: str, scopes: Sequence[str]
 ) -> OAuthClient:

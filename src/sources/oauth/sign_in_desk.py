@@ -17,7 +17,7 @@ import structlog
 from ...protocol.error_codes import CallError, InvalidArgumentsError, NotFoundError, ServiceUnavailableError
 from ...protocol.terminal_text import one_line
 from ...tools import SecretUnavailableError
-from .oauth_exchange import ask_for_token, authorization_url, find_client, new_verifier
+from .oauth_exchange import ask_for_token, authorization_url, find_client, issuer_path, new_verifier
 from .oauth_settings import is_confidential_url
 from .sign_in_values import DAEMON, OAuthClient, OAuthFailedError, SignInNeededError, error_code
 from .sign_ins import MemorySignIns, SignInStore, SourceSignIns, new_sign_in
@@ -52,6 +52,8 @@ class _PendingSignIn:
     server: "AuthorizationServer"
     client: OAuthClient
     redirect_uri: str
+    issuer_path: str
+    """The last part of the redirect's path."""
     verifier: str
     scopes: tuple[str, ...]
     browser: str | None
@@ -170,6 +172,8 @@ class SignInDesk:
         issuer = answer.get("iss")
         if issuer != server.issuer and (issuer is not None or server.sends_iss):
             raise InvalidArgumentsError("This answer does not come from the sign-in's authorization server (iss).")
+        if answer.get("issuer_path", "") != pending.issuer_path:
+            raise InvalidArgumentsError("This answer came to the redirect address of another authorization server.")
         if "error" in answer:
             code = error_code(answer["error"]) or "it does not say why"
             raise InvalidArgumentsError(f"The authorization server refuses the sign-in ({code}).")
@@ -213,12 +217,16 @@ class SignInDesk:
         try:
             server = await sign_ins.server()
             scopes = await sign_ins.scopes(principal, server.scopes, offline_access=server.offline_access)
+            path = issuer_path(server, sign_ins.auth)
+            redirect_uri = f"{redirect_uri}/{path}" if path else redirect_uri
             client = await self._client(sign_ins, server, redirect_uri, scopes)
         except (OAuthFailedError, SecretUnavailableError) as error:
             raise _failed(sign_ins.source, error) from None
         state, verifier = secrets.token_urlsafe(32), new_verifier()
         ends_at = time.monotonic() + SIGN_IN_S
-        pending = _PendingSignIn(sign_ins, principal, server, client, redirect_uri, verifier, scopes, browser, ends_at)
+        pending = _PendingSignIn(
+            sign_ins, principal, server, client, redirect_uri, path, verifier, scopes, browser, ends_at
+        )
         _put(self._pending, state, pending)
         return authorization_url(
             server, client, redirect_uri=redirect_uri, state=state, verifier=verifier, scopes=scopes

@@ -237,11 +237,17 @@ class OAuthWorld:
         return str(answer.json()["url"])
 
     async def agree(self, link: str, user: str) -> dict[str, str]:
-        """Opens a link as a user, who agrees; returns the query of the redirect."""
+        """Opens a link as a user, who agrees; returns the query of the redirect, and the end of its path."""
         self.grants.user = user
         answer = await self.http.get(link)
         assert answer.status_code == 302, answer.text
-        return dict(parse_qsl(urlsplit(answer.headers["location"]).query))
+        redirect = urlsplit(answer.headers["location"])
+        return dict(parse_qsl(redirect.query)) | {"issuer_path": redirect.path.partition("/callback/")[2]}
+
+    async def redirected(self, answer: dict[str, str]) -> httpx.Response:
+        """Follows the redirect of a user's sign-in."""
+        query = {name: value for name, value in answer.items() if name != "issuer_path"}
+        return await self.http.get(f"/oauth/callback/{answer['issuer_path']}", params=query)
 
     async def sign_in(self, user: str = "operator", source: str = "shared") -> httpx.Response:
         """The daemon's own sign-in."""

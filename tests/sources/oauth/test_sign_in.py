@@ -98,7 +98,7 @@ async def test_each_user_signs_in_for_themselves(oauth: OAuthWorld) -> None:
         started = await oauth.http.post(link)
         assert started.status_code == 303, started.text
         answer = await oauth.agree(started.headers["location"], caller.upper())
-        ended = await oauth.http.get("/oauth/callback", params=answer)
+        ended = await oauth.redirected(answer)
         assert "Signed in to own" in ended.text
         assert (await oauth.http.get(link)).status_code == 404
         assert f"{caller.upper()} with [bound]" in text(await oauth.whoami(caller, "own"))
@@ -115,13 +115,16 @@ async def test_a_stolen_redirect_is_refused_in_another_browser(oauth: OAuthWorld
     answer = await oauth.agree((await oauth.http.post(link)).headers["location"], "MALLORY")
     oauth.http.cookies.clear()
     for _ in range(2):
-        assert (await oauth.http.get("/oauth/callback", params=answer)).status_code == 400
+        assert (await oauth.redirected(answer)).status_code == 400
     assert (await oauth.whoami("ann", "own"))["isError"] is True
 
 
-@pytest.mark.parametrize("change", [{"state": "guessed"}, {"iss": "https://evil.example"}, {"code": "stolen"}])
+@pytest.mark.parametrize(
+    "change",
+    [{"state": "guessed"}, {"iss": "https://evil.example"}, {"code": "stolen"}, {"issuer_path": "0123456789abcdef"}],
+)
 async def test_a_forged_answer_signs_nobody_in(oauth: OAuthWorld, change: dict[str, str]) -> None:
-    """An unknown state, another issuer, another's code."""
+    """An unknown state, another issuer, another's code, and the redirect address of another issuer."""
     answer = await oauth.agree(await oauth.link(), "olga")
     assert (await oauth.operator("POST", "/login", answer | change)).status_code >= 400
 
@@ -310,7 +313,7 @@ async def test_a_user_whose_renewal_fails_is_alone(oauth: OAuthWorld) -> None:
         await oauth.operator("POST", f"/sources/own/logout?principal=token:{caller}")
         error = (await oauth.whoami(caller, "own"))["_meta"]["toold/error"]
         started = await oauth.http.post(error["details"]["sign_in"]["url"])
-        await oauth.http.get("/oauth/callback", params=await oauth.agree(started.headers["location"], caller.upper()))
+        await oauth.redirected(await oauth.agree(started.headers["location"], caller.upper()))
 
     async def refusing(_: Request) -> Response:
         return JSONResponse({"error": "invalid_grant"}, 400)
@@ -346,5 +349,5 @@ async def test_the_daemon_signs_in_from_the_dashboard(oauth: OAuthWorld) -> None
     assert "for all of its callers" in (await oauth.http.get(found[1])).text
     started = await oauth.http.post(found[1])
     answer = await oauth.agree(started.headers["location"], "olga")
-    assert "Signed in to shared" in (await oauth.http.get("/oauth/callback", params=answer)).text
+    assert "Signed in to shared" in (await oauth.redirected(answer)).text
     await oauth.ready("shared")
