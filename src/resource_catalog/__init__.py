@@ -1,7 +1,7 @@
-"""The catalogue of resources and prompts, next to the catalogue of tools: those of MCP sources and the daemon's own.
+"""The catalogue of resources and prompts, of MCP sources and of the daemon itself.
 
-Used by the daemon's wiring and its transports. Knows toolsets, the contexts of calls, what sources list, and MCP's
-objects. Must not know transports, sessions, SQL or how sources connect.
+Used by the daemon's wiring and its transports. Knows toolsets, the contexts of calls, the listings of sources, and
+MCP's objects. Must not know transports, sessions, SQL or how sources connect.
 """
 
 from .catalog_methods import CALLS, LISTS, CatalogMethods

@@ -1,8 +1,8 @@
 """MCP's methods about resources and prompts, for one caller at a time.
 
-Lists are answered from memory and from this machine. Reading a resource, getting a prompt and completing an argument
+Lists are answered from memory and from local files. Reading a resource, getting a prompt and completing an argument
 are calls: ``tool_for`` returns the tool that such a call runs, with the source's name, so that permits, rate limits,
-deadlines, credentials and the audit apply as to calls of tools (decision 117).
+deadlines, credentials and the audit apply to it (decision 117).
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -20,7 +20,7 @@ from .resource_followers import Follower, ResourceFollowers
 from .resource_owners import owner_of, parse_qualified, shown_entries, visible_sources
 
 PAGE: Final = 500
-"""Entries of a page, as of ``tools/list``."""
+"""Entries per page, as for ``tools/list``."""
 MAX_VALUES: Final = 100
 """MCP's limit on the values in one completion."""
 MAX_URI_CHARS: Final = 8192
@@ -36,12 +36,12 @@ LISTS: Final[Mapping[str, str]] = {
     "resources/templates/list": "resourceTemplates",
     "prompts/list": "prompts",
 }
-"""The methods that list something, and the field of the result that has the list."""
+"""The methods that return lists, and the field of the result that contains the list."""
 CALLS: Final = (READ, PROMPT, COMPLETE)
 """The methods that are calls."""
 _ANY_PARAMS: Final = JsonSchema({"type": "object"})
 _READING: Final = Annotations(read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
-"""MCP defines these methods as reading, so calls of them are not journalled."""
+"""MCP defines these methods as read-only, so their calls are not journalled."""
 
 
 class CatalogMethods:
@@ -55,7 +55,7 @@ class CatalogMethods:
         return f"<CatalogMethods of {', '.join(self._sources()) or 'no sources'}>"
 
     def visible(self, view: ToolsetView) -> dict[str, ContentSource]:
-        """The sources whose resources and prompts a toolset has."""
+        """The sources whose resources and prompts belong to a toolset."""
         return visible_sources(self._sources(), view)
 
     async def list(
@@ -82,7 +82,7 @@ class CatalogMethods:
         return page
 
     def tool_for(self, method: str, params: Mapping[str, Any], view: ToolsetView) -> Tool:
-        """Returns the tool that runs ``READ``, ``PROMPT``, ``COMPLETE`` or a method of ``LISTS``, and whose structured
+        """Returns the tool that runs ``READ``, ``PROMPT``, ``COMPLETE`` or a method of ``LISTS``. The tool's structured
         content is the method's result.
 
         Raises:
@@ -112,8 +112,8 @@ class CatalogMethods:
         followers: ResourceFollowers,
         follower: Follower,
     ) -> Tool:
-        """Returns the tool that runs any of these methods, for a transport that has only calls. Raises the errors of
-        ``tool_for``.
+        """Returns the tool that runs any of these methods, for a transport that supports only calls. Raises the errors
+        of ``tool_for``.
         """
         if method not in FOLLOWING_METHODS:
             return self.tool_for(method, params, view)
@@ -157,7 +157,7 @@ class CatalogMethods:
         return _tool(READ, ask, owned.source, source.latest.timeout_s)
 
     def _is_own(self, uri: str, sources: Mapping[str, ContentSource]) -> bool:
-        """Whether the daemon alone reads a URI of a source: that of a file, unless a source lists it."""
+        """Whether the daemon reads this URI itself: it is a file URI that no source lists."""
         return uri.startswith("file:") and not any(uri in source.latest.resources for source in sources.values())
 
     # --- prompts -----------------------------------------------------------------------------------------------------
@@ -247,7 +247,7 @@ class CatalogMethods:
 
 
 def completion(values: Iterable[str], beginning: str) -> dict[str, Any]:
-    """Returns the values that begin with a text, as the result of ``completion/complete``."""
+    """Returns the values that begin with the text, as the result of ``completion/complete``."""
     matching = sorted({value for value in values if value.lower().startswith(beginning.strip().lower())})
     more = {"hasMore": True} if len(matching) > MAX_VALUES else {}
     return {"completion": {"values": matching[:MAX_VALUES], "total": len(matching), **more}}
@@ -279,7 +279,7 @@ def _tool(method: str, run: Any, source: str = OWN_SOURCE, timeout_s: float | No
 
 
 def _named(part: Mapping[str, Any], own: str, requested: str) -> Mapping[str, Any]:
-    """The part of a resource, with the URI that the caller requested."""
+    """A part of a resource, with the URI that the caller requested."""
     return {**part, "uri": requested} if part.get("uri") == own else part
 
 

@@ -10,7 +10,7 @@ from ..sources import Entry
 from ..tools import Tool, ToolsetView
 
 _MAX_ARGUMENTS: Final = 20
-"""The most arguments of a prompt, because people fill them in."""
+"""The maximum number of arguments of a prompt, because people fill them in."""
 _STEPS: Final = ("step", "relevant_files", "model")
 """The arguments of step-by-step tools that a person fills in; the model writes the others."""
 _LISTS: Final = ("relevant_files",)
@@ -71,7 +71,7 @@ def _arguments(tool: Tool) -> list[dict[str, Any]]:
 
 
 def _of_pipeline(tool: Tool, properties: Mapping[str, Any]) -> list[str]:
-    """The arguments that a saved pipeline defines, the required ones first, without those that every pipeline has."""
+    """The arguments that a saved pipeline defines itself, the required ones first."""
     required = tool.info.input_schema.get("required", [])
     own = [name for name in properties if name not in {"resume", "on_unknown", "dry_run"}]
     return sorted(own, key=lambda name: name not in required)
@@ -83,7 +83,7 @@ def _properties(tool: Tool) -> Mapping[str, Any]:
 
 
 def _value(tool: Tool, name: str, text: str) -> Any:
-    """Returns the value that a person's text means."""
+    """Converts the text that a person has entered to a value of the argument's type."""
     schema = _properties(tool).get(name, {})
     if name in _LISTS or schema.get("type") == "array":
         return [part.strip() for part in text.split(",") if part.strip()]

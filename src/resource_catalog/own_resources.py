@@ -1,5 +1,5 @@
-"""The daemon's own resources: results in files, conversations, workspace files, its tools and models, and what sources
-tell models.
+"""The daemon's own resources: results in files, conversations, workspace files, tools, models, and the instructions of
+sources.
 
 Each is shown only to callers whose toolset has a tool that reads the same data.
 """
@@ -18,9 +18,11 @@ from ..sources import Entry
 from ..tools import SOURCE_INSTRUCTIONS, DaemonView, FileAccess, RetainedFile, ToolsetView
 
 MAX_LISTED: Final = 200
-"""The most results, and the most conversations, in a listing, the newest first; others can still be read by URI."""
+"""The maximum number of results, and of conversations, in a listing, the newest first. Older ones can still be read by
+URI."""
 MAX_RESOURCE_BYTES: Final = 8 * 1024 * 1024
-"""The largest file or result that is read as a resource: as large as the answers of sources (``max_answer_bytes``)."""
+"""The largest file or result that is read as a resource; equal to the limit of sources' answers
+(``max_answer_bytes``)."""
 
 RESULTS: Final = "toold://result/"
 CONVERSATIONS: Final = "toold://conversation/"
@@ -44,7 +46,7 @@ class StoredItem(NamedTuple):
     """When it was written or last used, in Unix seconds."""
     bytes: int
     extension: str = ""
-    """Of a retained result."""
+    """Only for retained results."""
 
 
 class ResultReader(Protocol):
@@ -59,7 +61,7 @@ class ResultReader(Protocol):
         ...
 
     async def read_piece(self, principal: Principal, handle: str, offset: int, size: int) -> bytes:
-        """Up to ``size`` bytes of the file with this handle."""
+        """Reads up to ``size`` bytes of the file with this handle."""
         ...
 
 
@@ -93,7 +95,8 @@ class OwnResources:
         return "<OwnResources>"
 
     async def entries(self, view: ToolsetView, principal: Principal, files: FileAccess) -> list[Entry]:
-        """The resources of a caller: workspace directories, newest results and conversations, and what sources say."""
+        """The resources of a caller: workspace directories, newest results and conversations, and instructions of
+        sources."""
         listed: list[Entry] = []
         if _FILE_READER in view.tools:
             listed += [
@@ -183,7 +186,7 @@ class OwnResources:
     async def complete(
         self, template: str, value: str, view: ToolsetView, principal: Principal, files: FileAccess
     ) -> Iterable[str]:
-        """The values that may complete the beginning of a template's variable."""
+        """The possible values for the beginning of a template's variable."""
         if template.startswith(TOOLS):
             return view.tools
         if template.startswith(MODELS):

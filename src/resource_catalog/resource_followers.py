@@ -1,5 +1,5 @@
-"""Clients that follow changed lists, updates of single resources, and log messages of sources. Bounded, and in memory
-only.
+"""The clients that follow changes of lists, updates of single resources, and log messages of sources. Bounded, and in
+memory only.
 """
 
 import time
@@ -17,12 +17,13 @@ from .resource_owners import OwnedResource, owner_of, qualified, visible_sources
 LEVELS: Final = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
 """MCP's levels of log messages, the least severe first."""
 MAX_FOLLOWED: Final = 100
-"""The most resources that one client follows."""
+"""The maximum number of resources that one client follows."""
 MAX_FOLLOWERS: Final = 1000
-"""The most clients that follow anything, of all principals together."""
+"""The maximum number of followers of all principals together."""
 MAX_FOLLOWERS_PER_PRINCIPAL: Final = 100
 MAX_LOG_MESSAGES: Final = 100
-"""Log messages that a client gets per ``LOG_WINDOW_S``; further ones are dropped, and the next window says how many."""
+"""The log messages that a client gets per ``LOG_WINDOW_S``; further ones are dropped, and the next window reports their
+number."""
 LOG_WINDOW_S: Final = 10.0
 MAX_LOG_BYTES: Final = 16 * 1024
 """Log messages with more data are truncated."""
@@ -33,21 +34,22 @@ RESOURCE_UPDATED: Final = "notifications/resources/updated"
 LOG_MESSAGE: Final = "notifications/message"
 
 Notify = Callable[[str, Mapping[str, Any]], None]
-"""Queues a notification, by its method and parameters. Never blocks; may drop what a slow reader has not read."""
+"""Queues a notification, by its method and parameters. Never blocks; may drop notifications that a slow reader has not
+read."""
 
 
 class Follower:
-    """One client, and what it follows."""
+    """One client, and everything that it follows."""
 
     def __init__(self, principal: Principal, view: Callable[[], ToolsetView], notify: Notify) -> None:
         self.principal = principal
         self.view = view
-        """Its current tools, which decide which sources it sees."""
+        """Its current tools, which determine the sources that it sees."""
         self.notify = notify
         self.followed: dict[str, OwnedResource] = {}
         """The resources, by the URIs that the client uses for them."""
         self.lists: Collection[str] = (RESOURCES_CHANGED, PROMPTS_CHANGED)
-        """The notifications of changed lists that it gets."""
+        """The lists whose changes it gets."""
         self.level: int | None = None
         """The index in ``LEVELS`` of the least severe log messages that it gets; None: it gets none."""
         self._window_start = 0.0
@@ -67,7 +69,7 @@ class Follower:
 
 
 class ResourceFollowers:
-    """All followers. Tells each source which of its resources are followed, and each follower what has changed."""
+    """All followers. Informs each source about its followed resources, and each follower about changes."""
 
     def __init__(
         self,
@@ -103,7 +105,7 @@ class ResourceFollowers:
         self._tell(sources)
 
     def change(self, follower: Follower, method: str, params: Mapping[str, Any]) -> None:
-        """Does what a method of ``FOLLOWING_METHODS`` asks for. Raises the errors of the methods below."""
+        """Executes a method of ``FOLLOWING_METHODS``. Raises the errors of the methods below."""
         match method:
             case "resources/subscribe":
                 self.follow(follower, params.get("uri"))
@@ -141,7 +143,7 @@ class ResourceFollowers:
         self._tell({owned.source})
 
     def unfollow(self, follower: Follower, uri: object) -> None:
-        """Ends following a resource; no effect if the client does not follow it."""
+        """Stops following a resource; no effect if the client does not follow it."""
         owned = follower.followed.pop(uri, None) if isinstance(uri, str) else None
         if owned is not None:
             self._tell({owned.source})
@@ -150,7 +152,7 @@ class ResourceFollowers:
         """Sets the least severe level of the log messages that a client gets.
 
         Raises:
-            InvalidArgumentsError: it is not one of ``LEVELS``.
+            InvalidArgumentsError: the level is not in ``LEVELS``.
         """
         if not isinstance(level, str) or level not in LEVELS:
             raise InvalidArgumentsError(f"params.level: must be one of {', '.join(LEVELS)}.")
@@ -171,14 +173,15 @@ class ResourceFollowers:
     # --- events of sources -------------------------------------------------------------------------------------------
 
     def content_changed(self, source: str) -> None:
-        """A source lists other resources or prompts."""
+        """Informs the followers that the lists of a source have changed."""
         for follower in tuple(self._followers):
             if source in visible_sources(self._sources(), follower.view()):
                 for method in follower.lists:
                     follower.notify(method, {})
 
     def resource_updated(self, source: str, uri: str) -> None:
-        """A resource has changed. It may be below the followed one, so a longer URI counts too."""
+        """Informs the followers that a resource has changed. A followed resource includes those below it, so its URI
+        may be shorter."""
         for follower in tuple(self._followers):
             for shown, owned in tuple(follower.followed.items()):
                 if owned.source == source and (uri == owned.uri or uri.startswith(f"{owned.uri.rstrip('/')}/")):
@@ -186,8 +189,8 @@ class ResourceFollowers:
                     follower.notify(RESOURCE_UPDATED, {"uri": changed})
 
     def logged(self, source: str, level: str, logger: str | None, data: Any) -> None:
-        """A source has sent a log message. Operators get it. Another principal gets it only while the source runs calls
-        of no one else, because a message may contain what another principal sent.
+        """Passes on a log message of a source. Operators always get it. Another principal gets it only while the source
+        runs no other principal's calls, because the message may contain their data.
         """
         severity = LEVELS.index(level) if level in LEVELS else LEVELS.index("info")
         interested = [
@@ -212,7 +215,7 @@ class ResourceFollowers:
 
 
 def _bounded(data: Any) -> Any:
-    """Returns the data of a log message; if it is long, the beginning of its text."""
+    """Returns the data of a log message, or the beginning of its text if it is long."""
     try:
         encoded = msgspec.json.encode(data)
     except (TypeError, ValueError):

@@ -1,7 +1,8 @@
-"""Which source a URI belongs to, and the URIs that callers see. Pure (decision 117).
+"""Finds the source that a URI belongs to, and the URIs that callers see. Pure (decision 117).
 
 A source's URIs pass unchanged, so that links to them, such as a tool's ``_meta.ui.resourceUri``, stay valid. If two
-sources list the same URI, the one that is configured later has ``toold://source/NAME/`` before its URI. This qualified
+sources list the same URI, the URI of the source that is configured later gets the prefix ``toold://source/NAME/``. This
+qualified
 form is accepted for every resource of a source.
 """
 
@@ -24,7 +25,8 @@ _MAX_VARIABLES: Final = 20
 MAX_TEMPLATE_CHARS: Final = 1000
 """A longer template matches nothing, because compiling it takes milliseconds."""
 MAX_PATTERNS: Final = 4096
-"""Compiled templates that are kept: those of two sources with the most templates (``content_listing.MAX_ENTRIES``)."""
+"""The number of compiled templates to keep: enough for two sources with ``content_listing.MAX_ENTRIES`` templates
+each."""
 _OPTIONS: Final = re2.Options()
 _OPTIONS.log_errors = False
 _OPTIONS.max_mem = 256 * 1024  # bytes
@@ -35,16 +37,16 @@ class OwnedResource(NamedTuple):
 
     source: str
     uri: str
-    """The source's own."""
+    """The URI that the source uses."""
 
 
 def visible_sources(sources: Mapping[str, ContentSource], view: ToolsetView) -> dict[str, ContentSource]:
-    """Returns the sources whose resources and prompts a toolset has."""
+    """Returns the sources whose resources and prompts belong to a toolset."""
     return {name: source for name, source in sources.items() if view.has_source(name)}
 
 
 def qualified(source: str, uri: str) -> str:
-    """Returns the form of a source's URI that no other source has."""
+    """Returns the form of a source's URI that is unique among all sources."""
     return f"{SOURCE_PREFIX}{source}/{uri}"
 
 
@@ -68,9 +70,9 @@ def owner_of(sources: Mapping[str, ContentSource], tools: Iterable[Any], uri: st
     """Returns the source that a URI belongs to; None if there is none, or more than one candidate. URIs of the daemon's
     own scheme belong to no source, even if one lists them.
 
-    It is the first of these: the source that a qualified URI names; the first source that lists the URI; the first one
-    with a tool whose metadata names it; the first one with a matching template; the only source that lists resources
-    with the same scheme and authority; the only source with resources. No URI is tried at several sources.
+    The first match counts: the source that a qualified URI names; the first source that lists the URI; the first source
+    with a tool whose metadata names it; the first source with a matching template; the only source that lists resources
+    with the same scheme and authority; the only source with resources. A URI is never tried at several sources.
     """
     named = parse_qualified(uri)
     if named is not None:
@@ -98,14 +100,14 @@ def owner_of(sources: Mapping[str, ContentSource], tools: Iterable[Any], uri: st
 
 
 def shown_uri(sources: Mapping[str, ContentSource], tools: Iterable[Any], owned: OwnedResource) -> str:
-    """Returns the plain URI of a source's resource if it leads to this source, else the qualified one."""
+    """Returns the plain URI of a source's resource if it leads to this source, otherwise the qualified URI."""
     return owned.uri if owner_of(sources, tools, owned.uri) == owned else qualified(*owned)
 
 
 def matches(template: str, uri: str) -> bool:
     """Whether a URI may be an expansion of a URI template (RFC 6570): its fixed parts are equal.
 
-    By RE2, in linear time: templates come from servers, and some would take Python's engine years.
+    Uses RE2, which takes linear time: templates come from servers, and some would take Python's engine years.
     """
     if not uri.startswith(template.partition("{")[0]) or not uri.endswith(template.rpartition("}")[2]):
         return False
@@ -115,7 +117,7 @@ def matches(template: str, uri: str) -> bool:
 
 @lru_cache(maxsize=MAX_PATTERNS)
 def _pattern(template: str) -> Any:
-    """A compiled pattern for the expansions of a template; None if it has none that are recognized."""
+    """A compiled pattern for the expansions of a template; None if the template is not supported."""
     pieces, at = [], 0
     variables = list(_VARIABLE.finditer(template))
     if not variables or len(variables) > _MAX_VARIABLES or len(template) > MAX_TEMPLATE_CHARS:
@@ -131,7 +133,7 @@ def _pattern(template: str) -> Any:
 
 
 def _app_resource(tool: Any) -> object:
-    """The resource that shows a tool's result (MCP Apps), in the metadata of its listing."""
+    """The resource that shows a tool's result (MCP Apps), from the metadata of the tool's listing."""
     meta = getattr(tool.info, "meta", None)
     shown = meta.get("ui") if isinstance(meta, Mapping) else None
     return shown.get("resourceUri") if isinstance(shown, Mapping) else None

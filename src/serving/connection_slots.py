@@ -1,8 +1,9 @@
-"""Which connections of a port stay open: places for clients that have authenticated, and a few for all others. Pure.
+"""Decides which connections of a port stay open: places for authenticated clients, and a few for all others. Pure.
 
 A connection that has not authenticated costs as much as any other, and anyone can open many. So unauthenticated
 connections have separate places, and a newcomer displaces the oldest of them: a client that authenticates at once
-always finds a place, however many peers are silent. The address with the most unauthenticated peers loses one first.
+always finds a place, however many peers are silent. The address with the most unauthenticated peers is the first to
+lose a connection.
 """
 
 import ipaddress
@@ -33,7 +34,7 @@ class ConnectionSlots(Generic[PeerT]):
         self.displaced = 0
         """The number of connections that lost their place to a newcomer."""
         self._authenticated: set[PeerT] = set()
-        # The peers of each address, the oldest first, and the address of each peer.
+        # The peers of each address, oldest first, and the address of each peer.
         self._addresses: dict[str, dict[PeerT, None]] = {}
         self._address_of: dict[PeerT, str] = {}
 
@@ -54,7 +55,7 @@ class ConnectionSlots(Generic[PeerT]):
         return len(self._authenticated) >= self.limits.authenticated
 
     def enter(self, peer: PeerT, host: str) -> PeerT | None:
-        """Adds a new connection from this address. Returns the one that it displaces, which must be closed."""
+        """Adds a new connection from this address. Returns the connection that it displaces, which must be closed."""
         address = _network(host)
         crowded = self._crowded(address)
         displaced = None if crowded is None else next(iter(self._addresses[crowded]))
@@ -66,7 +67,7 @@ class ConnectionSlots(Generic[PeerT]):
         return displaced
 
     def authenticate(self, peer: PeerT) -> bool:
-        """Moves a connection to the authenticated ones. Returns False if these have no free place."""
+        """Moves a connection to the authenticated ones. Returns False if no place is free."""
         if peer in self._authenticated:
             return True
         if self.full:

@@ -1,4 +1,4 @@
-"""The limit on open files: raises it to what the connections need, and divides the available descriptors between the
+"""Raises the limit on open files to the number that the connections need, and divides the descriptors between the
 ports."""
 
 import resource
@@ -10,19 +10,19 @@ RESERVED: Final = 512
 """Descriptors for everything but clients: the database, result files, workspace files, sandbox workers, MCP servers,
 and connections to vendors and APIs. 24 running calls rarely use more than 100."""
 _UNAUTHENTICATED_SHARE: Final = 8
-"""If descriptors are scarce, an eighth of a port's share is for unauthenticated peers."""
+"""When descriptors are scarce, an eighth of a port's share is for unauthenticated peers."""
 _OPEN_MAX: Final = 10_240
 """The highest soft limit that macOS accepts, even if the hard limit is infinite."""
 
 
 @dataclass(frozen=True, slots=True)
 class DescriptorShares:
-    """How many connections each of the two ports may have."""
+    """The number of connections that each of the two ports may have."""
 
     available: int
     needed: int
     connections: int
-    """Authenticated ones."""
+    """Of authenticated clients."""
     unauthenticated: int
 
     @property
@@ -36,8 +36,8 @@ def descriptors_needed(connections: int, unauthenticated: int) -> int:
 
 
 def share_descriptors(available: int, connections: int, unauthenticated: int) -> DescriptorShares:
-    """The connections that ``available`` descriptors allow: as many as wanted, or fewer, so that the reserved
-    descriptors stay free. Pure.
+    """The number of connections that ``available`` descriptors allow: at most as many as wanted, and few enough to keep
+    the reserved descriptors free. Pure.
     """
     needed = descriptors_needed(connections, unauthenticated)
     if available < needed:

@@ -1,7 +1,8 @@
 """One HTTP/1.1 connection: uvicorn's protocol on httptools, with the limits that it lacks (decision 46).
 
 The httptools parser has no limits on sizes or times, does not require Host, and treats an upgrade request as the end of
-HTTP, which would lose its body. Java's client sends one with its first request, for HTTP/2. So this module limits
+HTTP, which would lose its body. Java's client requests an upgrade to HTTP/2 with its first request. So this module
+limits
 what a client may send before it has a valid request, and passes a connection that requests an upgrade to h11, which
 ignores the upgrade. uvicorn limits neither the number of pipelined requests nor how long an answer waits for its
 reader; this module does. Each request is an ``HttpExchange``.
@@ -22,13 +23,13 @@ from .http_exchange import HttpExchange, ResponseHeads
 from .request_head import RequestHead, parse_target
 
 MAX_HEAD_BYTES: Final = 16 * 1024
-"""The limit of an incomplete head, as in h11; also of trailers and of chunk extensions. A head that arrives in one
-piece may be twice as long."""
+"""The limit of an incomplete head, as in h11, of trailers and of chunk extensions. A head that arrives in one piece may
+be twice as long."""
 _MAX_PARSED_BYTES: Final = 16 * 1024
-"""The parser gets this many bytes at once, or the rest of a body. All requests in them are started, some hundreds of
-the shortest; the rest waits until those are answered."""
+"""The parser gets this many bytes at once, or the rest of a body. All requests in them are started, at most some
+hundreds; the rest waits until those are answered."""
 HEAD_TIMEOUT_S: Final = 20.0
-"""How long a request's head may take to arrive; on a new connection, the first one."""
+"""The time in which a request's head must arrive; on a new connection, the first head."""
 
 STALLED_S: Final = 60.0
 """A reader that is behind (``SLOW_READER_BYTES``) and reads nothing for this long is disconnected."""
@@ -42,7 +43,7 @@ PEER: Final = "toold.peer"
 """The key of the state of an ASGI scope with the request's ``HttpPeer``."""
 
 SKIPPED_S: Final = 5.0
-"""How long the rest of a request's body may take to arrive after the answer was sent: a client that is still sending
+"""The time in which the rest of a request's body must arrive after the answer was sent. A client that is still sending
 would not see the answer if the connection were closed at once."""
 
 
@@ -56,14 +57,14 @@ class HttpPeer:
         self._transport = transport
 
     def enter(self) -> None:
-        """Takes a place, and closes the connection that loses it."""
+        """Takes a place, and closes the connection that it displaces."""
         address = self._transport.get_extra_info("peername")
         displaced = self._slots.enter(self, address[0] if isinstance(address, tuple) else "")
         if displaced is not None:
             displaced.abort()
 
     def authenticate(self) -> bool:
-        """Takes a place among the authenticated connections. Returns False if there is none."""
+        """Takes a place among the authenticated connections. Returns False if all are taken."""
         return self._slots.authenticate(self)
 
     def leave(self) -> None:
@@ -84,7 +85,7 @@ class _Flow(FlowControl):
 
 
 class _ReaderTimeout:
-    """Disconnects readers that read nothing; for both kinds of connection."""
+    """Disconnects readers that read nothing, on both kinds of connection."""
 
     transport: asyncio.Transport
     flow: FlowControl
@@ -117,7 +118,7 @@ class _ReaderTimeout:
 
 
 class _H11Connection(_ReaderTimeout, H11Protocol):
-    """A connection whose peer requested an upgrade, which is ignored without a warning per request."""
+    """A connection whose peer requested an upgrade. It ignores the upgrade, without a warning per request."""
 
     _head: asyncio.TimerHandle | None = None
 
@@ -153,21 +154,21 @@ class HttpConnection(_ReaderTimeout, HttpToolsProtocol):
     # Received bytes since the last complete head or piece of body; usually part of a head.
     _unread = 0
     _in_body = False
-    # The bytes of the body that are still to come, if the request says how many.
+    # The missing bytes of the body, if the request has a Content-Length.
     _body_left = 0
-    # The latest request, and the one that is being answered: another one if pipelined requests wait.
+    # The latest request, and the request that is being answered; they differ while pipelined requests wait.
     _latest: HttpExchange | None = None
     _answered: HttpExchange | None = None
     # Further data is ignored.
     _ended = False
     # The rest of an answered request's body is being skipped.
     _skipping = False
-    # When the connection is closed if nothing happens. The timer may be earlier: it is not set again for each request.
+    # When an inactive connection is closed. The timer may fire earlier, since it is not reset for each request.
     _closes_at: float | None = None
     _timer: asyncio.TimerHandle | None = None
 
     def __init__(self, *args: Any, slots: ConnectionSlots[HttpPeer], direct_app: ASGIApp, **options: Any) -> None:
-        """``direct_app`` is uvicorn's app without the middleware for headers of proxies."""
+        """``direct_app`` is uvicorn's app without the middleware for proxy headers."""
         super().__init__(*args, **options)
         self._slots = slots
         self._direct_app = direct_app
@@ -197,7 +198,7 @@ class HttpConnection(_ReaderTimeout, HttpToolsProtocol):
         self._read(self.flow.waiting + data if self.flow.waiting else data)
 
     def _read(self, data: bytes) -> None:
-        """Parses until a request has to wait for its turn; the remaining data waits with it."""
+        """Parses until a request has to wait for its turn; the remaining data waits too."""
         at = 0
         while at < len(data) and not self.pipeline and not self._ended:
             end = at + max(_MAX_PARSED_BYTES, self._body_left)
@@ -238,7 +239,7 @@ class HttpConnection(_ReaderTimeout, HttpToolsProtocol):
         self.tasks.add(task)
 
     def on_response_complete(self) -> None:
-        """The app has answered a request: the next one starts, if it has arrived."""
+        """Starts the next request that has arrived, after the app has answered one."""
         self.server_state.total_requests += 1
         if self.transport.is_closing():
             return
@@ -252,11 +253,11 @@ class HttpConnection(_ReaderTimeout, HttpToolsProtocol):
             self._read(self.flow.waiting)
             return
         self.flow.resume_reading()
-        if self._unread and not self._in_body and not self._is_answering:  # part of a head that arrived before
+        if self._unread and not self._in_body and not self._is_answering:  # part of a head has arrived already
             self._expect_head()
 
     def shutdown(self) -> None:
-        """The server closes: the latest request may still be answered."""
+        """Closes the connection after the latest request is answered."""
         if self._latest is None or self._latest.response_complete:
             self.transport.close()
         else:
@@ -340,7 +341,7 @@ class HttpConnection(_ReaderTimeout, HttpToolsProtocol):
         self._set_timeout(HEAD_TIMEOUT_S)
 
     def _set_timeout(self, seconds: float | None) -> None:
-        """Closes the connection after this time, unless the limit is changed; None: not at all."""
+        """Closes the connection after this time unless the limit is changed; None removes the limit."""
         if seconds is None:
             self._closes_at = None
             return
@@ -367,7 +368,7 @@ class HttpConnection(_ReaderTimeout, HttpToolsProtocol):
         self.send_400_response(message)
 
     def _switch_to_h11(self, rest: bytes) -> None:
-        """Replays the complete head and the ``rest`` behind it to an h11 connection, which takes over."""
+        """Hands over to an h11 connection, which gets the complete head and the ``rest`` after it."""
         if self._is_answering:
             self.shutdown()
             return

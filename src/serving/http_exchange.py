@@ -1,6 +1,6 @@
 """One HTTP request and its response over ASGI, in place of uvicorn's ``RequestResponseCycle``.
 
-It does less for each request: the lines of a head are encoded once and kept, a body is joined once, and nothing waits
+It does less work per request: the lines of a head are encoded once and kept, a body is joined once, and nothing waits
 for a body that has arrived.
 """
 
@@ -41,7 +41,7 @@ class ResponseHeads:
 
     def __init__(self, state: ServerState) -> None:
         self._state = state
-        # The headers of every response, a new list each second, and what a head begins with, by status.
+        # The headers of every response, a new list each second, and the beginning of a head by status.
         self._default: list[tuple[bytes, bytes]] = []
         self._starts: dict[int, bytes] = {}
 
@@ -57,8 +57,8 @@ class ResponseHeads:
 
 
 class HttpExchange:
-    """Implements ``receive`` and ``send`` of ASGI. Like uvicorn's, it fails with a ``RuntimeError`` if the app does not
-    keep to ASGI.
+    """Implements ``receive`` and ``send`` of ASGI. Like uvicorn's class, raises a ``RuntimeError`` if the app violates
+    ASGI.
     """
 
     __slots__ = (
@@ -98,13 +98,13 @@ class HttpExchange:
         """Cleared by uvicorn when the server closes."""
         self._awaits_continue = expects_continue
         self.disconnected = False
-        # What has arrived of the body and the app has not received.
+        # The part of the body that has arrived and that the app has not received.
         self._body: list[bytes] = []
         self._body_bytes = 0
         self.more_body = True
-        # Something of the request has arrived that the app has not received, perhaps only its end.
+        # A part of the request, or its end, has arrived and the app has not received it.
         self._news = False
-        # Exists while the app waits.
+        # Set while the app waits.
         self._changed: asyncio.Event | None = None
         self.response_started = False
         self.response_complete = False
@@ -146,7 +146,7 @@ class HttpExchange:
     # --- the app -----------------------------------------------------------------------------------------------------
 
     async def run(self, app: ASGIApp) -> None:
-        """Lets the app answer. If it fails, the response has the status 500, or the connection is closed."""
+        """Lets the app answer. If the app fails, the response has the status 500 or the connection is closed."""
         try:
             await app(self.scope, self.receive, self.send)
         except BaseException as error:  # noqa: BLE001 - as uvicorn: an app may raise anything
@@ -258,10 +258,10 @@ class HttpExchange:
 
 
 def header_line(name: bytes, value: bytes) -> bytes:
-    """The line of a header.
+    """
 
     Raises:
-        RuntimeError: it has a character that is not allowed, such as a line break.
+        RuntimeError: the header has a character that is not allowed, such as a line break.
     """
     if len(value) > _KEPT_BYTES:
         return _header_line.__wrapped__(name, value)

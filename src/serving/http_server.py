@@ -16,12 +16,12 @@ from .connection_slots import ConnectionLimits, ConnectionSlots
 from .http_connection import HttpConnection, HttpPeer
 
 _DATE_HEADER_S: Final = 1.0
-"""How often the header Date is updated, whose unit is one second."""
+"""The interval at which the header Date is updated; it counts in seconds."""
 _POLL_S: Final = 0.005
-"""How often a server that closes looks whether its connections have ended."""
+"""The interval at which a closing server checks whether its connections have ended."""
 KEEP_ALIVE_S: Final = 15
-"""How long a connection may be idle after an answer. Longer than httpx keeps one (5 s), which otherwise sends a request
-at the moment at which the server closes."""
+"""How long a connection may be idle after an answer. This is longer than httpx keeps a connection (5 s). Otherwise
+httpx could send a request just when the server closes the connection."""
 
 
 def listen(host: str, port: int, flag: str, *, shared: bool = False, accepts: bool = True) -> socket.socket:
@@ -48,8 +48,8 @@ def listen(host: str, port: int, flag: str, *, shared: bool = False, accepts: bo
 
 
 def listen_on(host: str, port: int, flag: str, *, shared: bool) -> list[socket.socket]:
-    """Returns the listening sockets of a server: one, or, if the port is shared with other processes, also one on a
-    free port of this process alone, which comes last.
+    """Returns the listening sockets of a server. If the port is shared with other processes, the last socket has a free
+    port that belongs to this process alone.
 
     Raises:
         OSError: as raised by ``listen``.
@@ -98,7 +98,7 @@ class HttpServer:
         shared: bool = False,
     ) -> None:
         """``flag`` is the option that sets the port, for the error message; without ``slots`` any number of peers may
-        connect. If the port is ``shared`` with other processes, the server also listens on a port of this one.
+        connect. If the port is ``shared`` with other processes, the server also listens on a separate port.
         """
         self._slots = slots or ConnectionSlots(ConnectionLimits(sys.maxsize, sys.maxsize, sys.maxsize))
         self._app = app
@@ -107,7 +107,7 @@ class HttpServer:
         self._flag = flag
         self._shared = shared
         self.own_port = port
-        """After the start: a port that no other process shares."""
+        """After the start, a port that no other process shares."""
         self._server: _Server | None = None
         self._serving: asyncio.Task[None] | None = None
 
@@ -180,13 +180,13 @@ class _Server(uvicorn.Server):
             self.settled.set()
 
     async def main_loop(self) -> None:
-        """As uvicorn's, which wakes up ten times per second to see whether it has to exit."""
+        """Replaces uvicorn's loop, which wakes up ten times per second to check whether it has to exit."""
         while not await self.on_tick(0):
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._exiting.wait(), _DATE_HEADER_S)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """As uvicorn's, which pauses for 0.1 s and then looks for connections and tasks every 0.1 s."""
+        """Replaces uvicorn's method, which pauses for 0.1 s and then polls connections and tasks every 0.1 s."""
         for listener in (*self.servers, *(sockets or ())):
             listener.close()
         for connection in list(self.server_state.connections):

@@ -1,4 +1,4 @@
-"""What the server reads of a request's head. Pure."""
+"""Reads the parts of a request's head that the server needs. Pure."""
 
 from functools import lru_cache
 from typing import Final, NamedTuple
@@ -16,15 +16,15 @@ class RequestHead(NamedTuple):
     """The headers that concern the connection."""
 
     body_bytes: int
-    """The length of the body; 0 if it comes in chunks. The parser has checked the number."""
+    """The length of the body; 0 if it is chunked. The parser has checked the number."""
     expects_continue: bool
     of_proxy: bool
     """A proxy has added headers about the client."""
 
     @classmethod
     def of(cls, version: str, headers: list[tuple[bytes, bytes]]) -> "RequestHead | None":
-        """Reads a head. None if this lenient parser and any proxy in front may not agree on what the request is: there
-        has to be one Host in HTTP/1.1 (RFC 9112, 3.2), and no transfer coding except chunked (6.1).
+        """Reads a head. Returns None if a proxy might understand the request differently than this lenient parser:
+        HTTP/1.1 requires exactly one Host (RFC 9112, 3.2), and no transfer coding except chunked is accepted (6.1).
         """
         hosts = body_bytes = 0
         expects_continue = of_proxy = False
@@ -51,7 +51,7 @@ def parse_target(target: bytes) -> tuple[bytes, bytes]:
     """The path of a request's target, encoded as it was sent, and its query.
 
     Raises:
-        httptools.HttpParserInvalidURLError: it is not a valid target.
+        httptools.HttpParserInvalidURLError: the target is invalid.
     """
     return _parse_target.__wrapped__(target) if len(target) > _KEPT_BYTES else _parse_target(target)
 

@@ -58,7 +58,7 @@ class BatchingTransport:
         if self._unsent:
             unsent, size = self._unsent, self._unsent_bytes
             self._unsent, self._unsent_bytes = [], 0
-            if self._transport.is_closing():  # it may have closed meanwhile, and uvloop's transport then raises
+            if self._transport.is_closing():  # it may have been closed meanwhile; uvloop's transport would raise
                 return
             if len(unsent) == 1:
                 self._transport.write(unsent[0])

@@ -11,7 +11,7 @@ _MASKED: Final = 0x80
 _TWO_BYTES: Final = 126
 """The length that says that the actual one follows in two bytes."""
 _EIGHT_BYTES: Final = 127
-"""The length that says that the actual one follows in eight bytes."""
+"""This value in the length field means that the length follows in eight bytes."""
 _MASK_BYTES: Final = 4
 _LONG_HEADER_BYTES: Final = 2 + 8 + _MASK_BYTES
 

@@ -55,7 +55,7 @@ class WebSocketTransport(BatchingTransport):
         self._set_reading()
 
     def write_at_once(self, header: bytes, payload: bytes) -> bool:
-        """Writes a frame unless the reader would be behind then. Returns whether so."""
+        """Writes a frame unless this would put the reader behind. Returns whether it was written."""
         if self.get_write_buffer_size() + len(payload) > SLOW_READER_BYTES:
             return False
         super().write(header + payload)
