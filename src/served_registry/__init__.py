@@ -1,7 +1,7 @@
 """The registry of agents that the daemon serves: its entries, their checks, and which of its agents are hosted here.
 
-Used by the daemon's wiring and its transport for ``/registry``. Knows the store and the client of registries, whose
-definitions it checks and hosts with the same code. Must not know HTTP, tokens, or how agents run.
+Used by the daemon's wiring and its transport for ``/registry``. Knows the store, and the client of registries, whose
+code checks and hosts the definitions here too. Must not know HTTP, tokens, or how agents run.
 """
 
 from .agent_discovery import discover

@@ -1,4 +1,4 @@
-"""Finds the agent for a query, by the search that finds tools. Pure."""
+"""Finds the agent for a query, with the search that also finds tools. Pure."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -11,14 +11,14 @@ from .registry_problem import RegistryRefusedError
 
 MAX_QUERY_CHARS: Final = 2000
 MAX_MATCHES: Final = 10
-"""Further agents in an answer."""
+"""The number of further agents in an answer."""
 _ANY: Final = Annotations(read_only_hint=False, destructive_hint=True, idempotent_hint=False, open_world_hint=True)
 _WEAK: Final = 0.25
 """Agents whose score is below this share of the best one's are left out."""
 
 
 def discover(content: RegistryContent, query: Mapping[str, str]) -> dict[str, Any]:
-    """The agent that fits best, its skills that match, and others that fit.
+    """The agent that matches best, its matching skills, and other matching agents.
 
     Raises:
         RegistryRefusedError: there is no query.
@@ -51,7 +51,7 @@ def discover(content: RegistryContent, query: Mapping[str, str]) -> dict[str, An
 
 
 def _ranked(query: str, texts: Mapping[str, tuple[str, str]]) -> list[tuple[str, float]]:
-    """The ids of what matches, with scores, best first. ``texts``: names and descriptions by id."""
+    """The ids of the matches with their scores, best first. ``texts`` has names and descriptions by id."""
     infos = [(entry_id, ToolInfo(name, description, {}, _ANY)) for entry_id, (name, description) in texts.items()]
     ids = {id(info): entry_id for entry_id, info in infos}
     ranked = rank_tools(query, [RankedTool(info, "") for _, info in infos])

@@ -10,7 +10,7 @@ from .registry_kinds import Kind
 from .registry_problem import RegistryRefusedError
 
 _LEADERS = ("coordinator", "hub")
-"""The roles of an agent that leads the others; without one, the first agent does."""
+"""The roles of an agent that leads the others; if no agent has such a role, the first agent leads."""
 
 
 def remote_tools(content: RegistryContent, sources: Mapping[str, str]) -> dict[str, str]:
@@ -21,7 +21,7 @@ def remote_tools(content: RegistryContent, sources: Mapping[str, str]) -> dict[s
 
 
 def plan_of(architecture_id: str, content: RegistryContent, hosted: Mapping[str, str]) -> ArchitecturePlan:
-    """The plan. ``hosted`` has the tool's name by id of each agent that is hosted, or called as a remote agent.
+    """The plan. ``hosted`` has, by id, the tool's name of each agent that is hosted here or called as a remote agent.
 
     Raises:
         NotFoundError: there is no such architecture.
@@ -61,7 +61,7 @@ def plan_of(architecture_id: str, content: RegistryContent, hosted: Mapping[str,
 
 
 def _tree(entry: Mapping[str, Any], ids: Sequence[str]) -> list[tuple[int, ...]]:
-    """For each agent, the places of those below it."""
+    """For each agent, the places of the agents below it."""
     below: list[tuple[int, ...]] = [()] * len(ids)
     if entry["connections"]:
         for connection in entry["connections"]:

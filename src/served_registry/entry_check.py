@@ -1,4 +1,4 @@
-"""Checks what is written to the served registry: by the models, and by the code that reads agents. Pure."""
+"""Checks new entries of the served registry, with the models and with the code that reads agents. Pure."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -42,10 +42,10 @@ def checked_entry(kind: Kind, body: object, tools: Mapping[str, Mapping[str, Any
 
 def _check_lengths(table: Mapping[str, Any]) -> None:
     """Refuses a body with more fields, or a list with more items, than any entry may have. Validating thousands of
-    invalid ones holds the interpreter's lock for a fraction of a second, in which the event loop does nothing else.
+    invalid fields would hold the interpreter's lock, and so block the event loop, for a fraction of a second.
 
     Raises:
-        RegistryRefusedError: it does.
+        RegistryRefusedError: the body has too many.
     """
     lengths = {field: len(value) for field, value in table.items() if isinstance(value, list)}
     problems = [
@@ -60,7 +60,7 @@ def _check_lengths(table: Mapping[str, Any]) -> None:
 
 
 def merged(current: Mapping[str, Any], patch: object) -> dict[str, Any]:
-    """The fields of an entry with those of a JSON merge patch (RFC 7396), one level deep: null sets the default.
+    """The fields of an entry after a JSON merge patch (RFC 7396), one level deep; null sets the default.
 
     Raises:
         RegistryRefusedError: the patch is not an object.
@@ -72,7 +72,7 @@ def merged(current: Mapping[str, Any], patch: object) -> dict[str, Any]:
 
 
 def normal_patch(kind: Kind, patch: object) -> object:
-    """A patch with the fields of a body."""
+    """A patch with its fields as in a body."""
     return _normal(kind, patch) if isinstance(patch, dict) else patch
 
 
@@ -118,7 +118,7 @@ def _check_agent(entry: Mapping[str, Any], tools: Mapping[str, Mapping[str, Any]
 
 
 def _written_path(path: tuple[str | int, ...], entry: Mapping[str, Any]) -> tuple[str | int, ...]:
-    """The path with the name that the body has for the prompt of a role."""
+    """The path, with the body's name for the prompt of a role."""
     match path:
         case ("roles", int(index), "prompt" | "prompt_ref", *_):
             role = entry["roles"][index]

@@ -12,7 +12,7 @@ from .registry_kinds import NAMES, Kind
 from .registry_problem import RegistryRefusedError
 
 MAX_PAGE: Final = 1000
-"""Entries of one page."""
+"""The maximum number of entries in a page."""
 MAX_LIST_BYTES: Final = 16 * 1024**2
 """The limit for one answer; longer lists are read in pages."""
 
@@ -27,8 +27,8 @@ _encode: Final = msgspec.json.Encoder().encode
 
 
 def list_answer(content: RegistryContent, kind: Kind, query: Mapping[str, str]) -> bytes:
-    """The entries that match, oldest first. Without ``limit``, ``offset`` and ``cursor``: all of them, in the form of
-    the predecessor.
+    """The matching entries, oldest first. Without ``limit``, ``offset`` and ``cursor``, returns all of them, in the
+    predecessor's form.
 
     Raises:
         RegistryRefusedError: a parameter is invalid, or the answer would be too long.
@@ -104,7 +104,7 @@ def _place_of(cursor: str) -> tuple[float, str]:
 def _matcher(
     name: str, value: str, known: Mapping[str, Mapping[str, Mapping[str, Any]]]
 ) -> Callable[[Mapping[str, Any]], bool]:
-    """Whether an entry matches a filter, whose case does not matter."""
+    """A test for whether an entry matches a filter, ignoring case."""
     wanted = value.lower()
     match name:
         case "tag":

@@ -14,7 +14,7 @@ from .registry_content import RegistryContent
 from .registry_kinds import Kind
 
 MAX_REGISTRATIONS: Final = 10
-"""Attempts for one state of an agent: about five minutes with the delays."""
+"""The attempts for one state of an agent; with the delays, about five minutes."""
 FIRST_DELAY_S: Final = 1.0
 MAX_DELAY_S: Final = 60.0
 
@@ -22,7 +22,8 @@ _log = structlog.get_logger("toold.registry")
 
 
 class LiteLlmRegistration:
-    """Which agents LiteLLM should have, and how that went. An agent of the same name there is replaced."""
+    """The agents that LiteLLM should have, and the results of their registration. An agent of the same name there is
+    replaced."""
 
     def __init__(self, settings: LiteLlmRegistrySettings | None) -> None:
         self._settings = settings
@@ -31,10 +32,10 @@ class LiteLlmRegistration:
         self._attempts: dict[str, int] = {}
         self._wake = asyncio.Event()
         self.problems: dict[str, str] = {}
-        """By agent id: why LiteLLM does not have the agent as it is now."""
+        """By agent id, the reason why LiteLLM does not have the agent's current state."""
 
     def apply(self, settings: LiteLlmRegistrySettings | None) -> None:
-        """Uses other settings, and tries again what was given up."""
+        """Uses new settings, and retries the registrations that were given up."""
         if settings != self._settings:
             self._settings = settings
             self._done.clear()
@@ -43,7 +44,7 @@ class LiteLlmRegistration:
         self._wake.set()
 
     def update(self, content: RegistryContent) -> None:
-        """The registry has changed."""
+        """Registers again after a change of the registry."""
         references = content.references()
         cards = {entry.row.id: content.view(Kind.AGENT, entry, references) for entry in content.ordered(Kind.AGENT)}
         public = {agent_id: card for agent_id, card in cards.items() if card["is_public"] and card["url"]}
@@ -65,7 +66,7 @@ class LiteLlmRegistration:
                     await self._wake.wait()
 
     async def _register_all(self) -> int:
-        """Registers what is not there yet; returns the most attempts of an agent that is to be tried again."""
+        """Registers the missing agents. Returns the highest number of attempts among the agents to retry."""
         settings = self._settings
         due = [each for each, body in self._wanted.items() if self._done.get(each) != body]
         due = [each for each in due if self._attempts.get(each, 0) < MAX_REGISTRATIONS]
@@ -93,7 +94,7 @@ class LiteLlmRegistration:
         return failures
 
     def _ended(self, agent_id: str, body: Mapping[str, Any], reason: str | None) -> int:
-        """Notes an attempt; returns the number of attempts if there will be another one."""
+        """Records an attempt. Returns the number of attempts if another one will follow."""
         if reason is None:
             _log.info("LiteLLM has an agent of the registry", agent=agent_id, name=body["agent_name"])
             self._done[agent_id] = body

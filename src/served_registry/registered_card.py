@@ -42,7 +42,7 @@ def _known(entries: Mapping[str, Table], ids: Sequence[str]) -> list[Table]:
 
 
 def runtime_config(entry: Table) -> dict[str, Any] | None:
-    """The runtime configuration as stored in the entry; None if it has none."""
+    """The runtime configuration as stored in the entry, or None."""
     if entry["execution_type"] is None:
         return None
     return {field: entry[field] for field in RUNTIME_FIELDS}
@@ -50,7 +50,7 @@ def runtime_config(entry: Table) -> dict[str, Any] | None:
 
 def flat_fields(body: Table) -> dict[str, Any]:
     """Returns the flat fields of an agent. The body may have them flat, as the predecessor's clients send them, or
-    nested, as the registry returns them; so a client can change what it got and send it back.
+    nested, as the registry returns them, so that a client can modify an answer and send it back.
 
     Raises:
         RegistryRefusedError: a field is in both forms with different values.
@@ -82,10 +82,10 @@ def flat_fields(body: Table) -> dict[str, Any]:
 
 
 def runtime_record(agent_id: str, entry: Table, tools: Mapping[str, Table]) -> dict[str, Any] | None:
-    """What runs the agent: its ``runtime_config`` with the tools that its roles really have; None if it has no roles.
+    """The agent's ``runtime_config`` with the tools that its roles really have; None if it has no roles.
 
-    A role that names no tools has those of the agent. Inactive tools of the registry are left out. A tool of an MCP
-    server is listed under its name at that server.
+    A role that names no tools has the agent's. Inactive tools of the registry are left out. A tool of an MCP server is
+    listed under its name at that server.
     """
     config = runtime_config(entry)
     if config is None or not config["roles"]:
@@ -105,7 +105,8 @@ def runtime_record(agent_id: str, entry: Table, tools: Mapping[str, Table]) -> d
 
 
 def hosted_record(agent_id: str, entry: Table, known: Mapping[str, Mapping[str, Table]]) -> dict[str, Any] | None:
-    """All that this daemon needs to host the agent; None if it has no roles. ``known`` as for ``agent_card``."""
+    """Everything that this daemon needs to host the agent; None if it has no roles. ``known`` is as for
+    ``agent_card``."""
     record = runtime_record(agent_id, entry, known["tools"])
     if record is None:
         return None
@@ -128,13 +129,13 @@ def _grants(grants: Sequence[Any], tools: Mapping[str, Table]) -> list[Any]:
 
 
 def _real_grant(tool: Table) -> dict[str, Any]:
-    """The tool as the daemon has it: its id, or its name at its MCP server, if that is a source of the daemon."""
+    """The daemon's name of the tool: its id, or its name at its MCP server if that server is a source of the daemon."""
     name, server = tool["mcp_tool_name"] or tool["id"], tool["mcp_server"]
     return {"name": name} if server is None else {"source": server, "include": [name, f"{server}_{name}"]}
 
 
 def mcp_servers_of(entry: Table, tools: Mapping[str, Table]) -> list[str]:
-    """The URLs of the MCP servers that the agent names, and of those that its active tools are on."""
+    """The URLs of the MCP servers that the agent names, and of the servers of its active tools."""
     used = [tools[each] for each in entry["tool_ids"] if each in tools]
     urls = [tool["mcp_server_url"] for tool in used if tool["active"] and tool["mcp_server_url"]]
     return list(dict.fromkeys([*entry["mcp_servers"], *urls]))

@@ -1,4 +1,4 @@
-"""All entries of the served registry, in memory: what they refer to, and how large they are. Not thread-safe."""
+"""All entries of the served registry in memory, with their references and sizes. Not thread-safe."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
@@ -12,11 +12,11 @@ from .registry_kinds import NAMES, REFERENCES, SHARED, Kind
 from .registry_problem import RegistryRefusedError, field_problem
 
 MAX_ENTRIES: Final = 2000
-"""The most entries of one kind: ten times the agents that a daemon hosts."""
+"""The maximum number of entries of one kind: ten times the number of agents that a daemon hosts."""
 MAX_ENTRY_BYTES: Final = 1024**2
-"""The limit for one version of an entry, as JSON; the client of a registry reads as much of an agent."""
+"""The limit for one version of an entry, as JSON; equal to the limit of the client of registries for an agent."""
 MAX_CONTENT_BYTES: Final = 64 * 1024**2
-"""The limit for all versions of all entries together, which are also in memory."""
+"""The limit for all versions of all entries together, since all are kept in memory."""
 
 
 class EntryVersion(NamedTuple):
@@ -38,7 +38,7 @@ class RegistryContent:
             self.save(row)
 
     def save(self, row: RegistryEntryRow) -> None:
-        """Takes a new version, and drops the oldest beyond those that are kept."""
+        """Adds a new version, and drops the oldest versions beyond the limit."""
         kind = Kind(row.kind)
         versions = (*self._entries[kind].get(row.id, ()), EntryVersion(row, msgspec.json.decode(row.content)))
         kept = versions[-NAMES[kind].kept_versions :]
@@ -50,11 +50,11 @@ class RegistryContent:
         self.bytes -= sum(len(each.row.content) for each in self._entries[kind].pop(entry_id))
 
     def count(self, kind: Kind) -> int:
-        """How many entries of a kind there are."""
+        """The number of entries of a kind."""
         return len(self._entries[kind])
 
     def versions(self, kind: Kind, entry_id: str) -> tuple[EntryVersion, ...]:
-        """The kept versions of an entry, the newest last.
+        """The kept versions of an entry, newest last.
 
         Raises:
             RegistryRefusedError: there is no such entry.
@@ -73,18 +73,18 @@ class RegistryContent:
         return self.versions(kind, entry_id)[-1]
 
     def tables(self, kind: Kind) -> Mapping[str, Mapping[str, Any]]:
-        """The newest content of all entries of a kind, by id, in the order in which they were made."""
+        """The newest content of all entries of a kind, by id, in the order of their creation."""
         return {entry.row.id: entry.table for entry in self.ordered(kind)}
 
     def ordered(self, kind: Kind) -> list[EntryVersion]:
-        """The newest versions of all entries of a kind, in the order in which they were made."""
+        """The newest versions of all entries of a kind, in the order of their creation."""
         return sorted(
             (versions[-1] for versions in self._entries[kind].values()),
             key=lambda entry: (entry.row.created_at, entry.row.id),
         )
 
     def view(self, kind: Kind, entry: EntryVersion, known: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """An entry as it is answered. ``known``: as ``references`` returns it, for many agents."""
+        """An entry in the form of answers. ``known`` is the result of ``references``, to reuse for many agents."""
         row = entry.row
         times = {"created_at": _time(row.created_at), "updated_at": _time(row.changed_at)}
         match kind:
@@ -98,7 +98,7 @@ class RegistryContent:
                 return dict(entry.table)
 
     def references(self) -> dict[str, Mapping[str, Mapping[str, Any]]]:
-        """What the cards of agents contain of other entries."""
+        """The other entries that the cards of agents contain."""
         return {
             "skills": self.tables(Kind.SKILL),
             "tools": self.tables(Kind.TOOL),
@@ -106,10 +106,10 @@ class RegistryContent:
         }
 
     def check_references(self, kind: Kind, table: Mapping[str, Any]) -> None:
-        """Checks that all entries exist that an entry names.
+        """Checks that all entries named in an entry exist.
 
         Raises:
-            RegistryRefusedError: some do not.
+            RegistryRefusedError: some are missing.
         """
         problems = [
             field_problem(path, f"there is no {NAMES[referred].word} {entry_id!r}")
@@ -120,10 +120,10 @@ class RegistryContent:
             raise RegistryRefusedError(422, problems)
 
     def check_unused(self, kind: Kind, entry_id: str) -> None:
-        """Checks that no other entry names this one.
+        """Checks that no other entry names this entry.
 
         Raises:
-            RegistryRefusedError: one does.
+            RegistryRefusedError: another entry names it.
         """
         users = [
             f"{NAMES[user].word} {used_by!r}"
@@ -154,7 +154,7 @@ class RegistryContent:
 
 
 def _references_of(kind: Kind, table: Mapping[str, Any]) -> Iterator[tuple[tuple[str | int, ...], Kind, str]]:
-    """The place, the kind and the id of each entry that this one names."""
+    """The place, kind and id of each entry that this entry names."""
     fields = {Kind.AGENT: REFERENCES, Kind.ARCHITECTURE: SHARED}.get(kind, {})
     for field, referred in fields.items():
         for index, entry_id in enumerate(table[field]):

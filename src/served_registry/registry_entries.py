@@ -1,7 +1,7 @@
-"""What the entries of the served registry are: skills, tools, rag configurations, prompts, architectures, agents.
+"""The models of the served registry's entries: skills, tools, rag configurations, prompts, architectures, agents.
 
-The fields and their defaults are those of cs-agent-registry-api. Unknown fields are refused, so that a misspelt one is
-not lost. docs/registry.md describes the fields that have an effect.
+The fields and their defaults are those of cs-agent-registry-api. Unknown fields are refused, so that misspelt fields
+are noticed. docs/registry.md describes the fields that have an effect.
 """
 
 import re
@@ -15,14 +15,14 @@ from ..sources import HttpUrl
 from ..tools import MAX_PROMPT_CHARS, ExecutionType, TemplateFormat, condition_text
 
 MAX_REFERENCES: Final = 100
-"""Skills, tools or rag configurations of one agent."""
+"""The maximum number of skills, tools or rag configurations of one agent."""
 MAX_ITEMS: Final = 1000
-"""Items of a list in a body, and fields of a body; ``document_sources`` may have as many."""
+"""The maximum items of a list in a body, such as ``document_sources``, and fields of a body."""
 MAX_MEMBERS: Final = 32
-"""Agents of an architecture; as many as an agent has roles."""
+"""The maximum number of agents in an architecture; equal to that of roles in an agent."""
 MAX_RETRY_COUNT: Final = 10
 MAX_INVOKE_S: Final = 1800
-"""The longest ``timeout`` of an architecture; that of an agent's run is the same."""
+"""The longest ``timeout`` of an architecture; equal to that of an agent's run."""
 
 _CONFIG: Final = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True, allow_inf_nan=False)
 _UNUSABLE_IN_PATH: Final = re.compile(r"[/\x00-\x1f\x7f]")
@@ -36,7 +36,7 @@ def _entry_id(text: str) -> str:
 
 
 def _distinct(ids: list[str]) -> list[str]:
-    """The ids without repeats: an answer has each entry in full."""
+    """The ids without duplicates, since an answer contains each entry in full."""
     return list(dict.fromkeys(ids))
 
 
@@ -49,7 +49,7 @@ MaybeUrl = HttpUrl | Literal[""]
 
 
 class SkillEntry(BaseModel):
-    """What an agent can do, for people and for ``discover``."""
+    """An ability of an agent, described for people and for ``discover``."""
 
     model_config = _CONFIG
 
@@ -83,7 +83,7 @@ class RegisteredTool(BaseModel):
 
 
 class RagEntry(BaseModel):
-    """A configuration of retrieval: stored and handed out."""
+    """A configuration of retrieval, which is only stored and returned."""
 
     model_config = _CONFIG
 
@@ -146,7 +146,7 @@ class ArchitectureConnection(BaseModel):
 
 
 class ArchitectureEntry(BaseModel):
-    """How several agents answer a query together."""
+    """A group of agents that answer a query together."""
 
     model_config = _CONFIG
 
@@ -160,9 +160,9 @@ class ArchitectureEntry(BaseModel):
     timeout: int = Field(default=300, ge=1, le=MAX_INVOKE_S)
     """Seconds for all agents together."""
     retry_count: int = Field(default=3, ge=0, le=MAX_RETRY_COUNT)
-    """How often a call of an agent is repeated whose error is retryable."""
+    """How often an agent's call is repeated after a retryable error."""
     max_iterations: int = Field(default=5, ge=1, le=100)
-    """How often a loop repeats at most."""
+    """The maximum number of repeats of a loop."""
     stop_when: Annotated[Label, AfterValidator(condition_text)] | None = None
     """When a loop ends early: a condition on ``answer``."""
     metadata: dict[str, Any] = {}
@@ -196,7 +196,7 @@ class RoleEntry(BaseModel):
 
 
 class AgentEntry(BaseModel):
-    """An agent as it is written; ``registered_card.py`` has the form in which it is answered."""
+    """An agent in the form of requests; ``registered_card.py`` has the form of answers."""
 
     model_config = _CONFIG
 
@@ -229,7 +229,7 @@ class AgentEntry(BaseModel):
     deployment_status: Label | None = None
     cloud_run_url: MaybeUrl | None = None
     cloud_run_service: Label | None = None
-    # How it runs.
+    # The fields that control its runs.
     execution_type: ExecutionType | None = None
     roles: list[RoleEntry] = []
     permission_mode: Label = "bypassPermissions"
@@ -258,4 +258,4 @@ RUNTIME_FIELDS: Final = (
     *("worker_roles", "hub_role", "spoke_roles", "max_iterations", "stop_when", "cost_preference", "mcp_servers"),
     "roles",
 )
-"""The fields of an agent that are answered in ``runtime_config``."""
+"""The fields of an agent that answers contain in ``runtime_config``."""

@@ -8,11 +8,11 @@ from pydantic import BaseModel
 from .registry_entries import AgentEntry, ArchitectureEntry, PromptEntry, RagEntry, RegisteredTool, SkillEntry
 
 MAX_PROMPT_VERSIONS: Final = 50
-"""Kept of one prompt; the oldest are deleted."""
+"""The versions that are kept of one prompt; older ones are deleted."""
 
 
 class Kind(StrEnum):
-    """A kind of entry; its value is the first step of its paths."""
+    """A kind of entry; the value is the first step of its paths."""
 
     SKILL = "skills"
     TOOL = "tools"
@@ -23,7 +23,7 @@ class Kind(StrEnum):
 
 
 class KindNames(NamedTuple):
-    """How a kind is named and stored."""
+    """The names of a kind, and how it is stored."""
 
     model: type[BaseModel]
     word: str
@@ -36,7 +36,7 @@ class KindNames(NamedTuple):
     """The field of its id in answers to changes."""
     kept_versions: int = 1
     makes_id: bool = False
-    """Whether the registry makes the id; else it is the field ``id`` of the body."""
+    """Whether the registry makes the id; otherwise, the body has it in the field ``id``."""
 
 
 NAMES: Final = {
@@ -53,4 +53,4 @@ NAMES: Final = {
 REFERENCES: Final = {"skill_ids": Kind.SKILL, "tool_ids": Kind.TOOL, "rag_ids": Kind.RAG}
 """The fields of an agent that name other entries."""
 SHARED: Final = {"shared_tools": Kind.TOOL, "shared_rag": Kind.RAG}
-"""The same of an architecture."""
+"""The fields of an architecture that name other entries."""

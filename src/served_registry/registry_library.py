@@ -1,4 +1,4 @@
-"""The served registry: its entries in memory, and each change on disk before it counts."""
+"""The served registry: keeps its entries in memory, and writes each change to disk before it takes effect."""
 
 import asyncio
 import time
@@ -29,7 +29,7 @@ def etag_of(content: bytes) -> str:
 
 
 class RegistryLibrary:
-    """Reads are of memory. Changes are made one after the other; ``on_change`` is awaited after each."""
+    """Reads use the entries in memory. Changes are made one after the other; ``on_change`` is awaited after each."""
 
     def __init__(self, store: RegistryEntryStore, on_change: Callable[[Kind], Awaitable[None]]) -> None:
         self._store = store
@@ -41,14 +41,14 @@ class RegistryLibrary:
         """Reads the entries from the database.
 
         Raises:
-            StoreError: it cannot be read.
+            StoreError: the database cannot be read.
         """
         rows = await self._store.all_entries()
         self._content = await asyncio.to_thread(RegistryContent, rows)
 
     @property
     def is_loaded(self) -> bool:
-        """Whether the entries are known."""
+        """Whether the entries are loaded."""
         return self._content is not None
 
     @property
@@ -63,7 +63,7 @@ class RegistryLibrary:
         return self._content
 
     def answer(self, kind: Kind, entry_id: str) -> tuple[bytes, str]:
-        """An entry as it is answered, and its entity tag.
+        """An entry in the form of answers, and its entity tag.
 
         Raises:
             RegistryRefusedError: there is no such entry.
@@ -73,7 +73,7 @@ class RegistryLibrary:
         return encoded, etag_of(encoded)
 
     async def create(self, kind: Kind, body: object) -> tuple[str, bytes, str]:
-        """Stores a new entry; returns its id, its content as it is answered, and its entity tag.
+        """Stores a new entry. Returns its id, its content in the form of answers, and its entity tag.
 
         Raises:
             RegistryRefusedError: it is invalid, exists already, does not fit, or cannot be written.
@@ -92,8 +92,8 @@ class RegistryLibrary:
     async def replace(
         self, kind: Kind, entry_id: str, body: object, expected: EtagCheck, *, patch: bool = False
     ) -> str:
-        """Replaces an entry by the body; with ``patch``, only the fields that are in it. Returns the entity tag of what
-        this change made: that of a later change would let its client overwrite what it has not seen.
+        """Replaces an entry by the body; with ``patch``, replaces only the fields in the body. Returns the entity tag
+        of this change. The tag of a later change would let the client overwrite content that it has not seen.
 
         Raises:
             RegistryRefusedError: there is no such entry, or as for ``create``.
@@ -113,10 +113,10 @@ class RegistryLibrary:
         return etag
 
     async def delete(self, kind: Kind, entry_id: str, expected: EtagCheck) -> None:
-        """Deletes an entry that no other one names.
+        """Deletes an entry that no other entry names.
 
         Raises:
-            RegistryRefusedError: there is no such entry, another one names it, or the write fails.
+            RegistryRefusedError: there is no such entry, another entry names it, or the write fails.
         """
         async with self._changing:
             self.content.newest(kind, entry_id)
@@ -152,7 +152,7 @@ class RegistryLibrary:
 
 
 def _with_id(kind: Kind, entry_id: str, body: object) -> object:
-    """The body with the id of its path, which it may repeat."""
+    """The body with the id from the path; the body may already contain it."""
     if not isinstance(body, dict):
         return body
     field = NAMES[kind].id_field if NAMES[kind].makes_id else "id"

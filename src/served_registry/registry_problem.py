@@ -1,4 +1,4 @@
-"""What is wrong with a request to the served registry, in the form of FastAPI's errors. Pure."""
+"""The problems of a request to the served registry, in the form of FastAPI's errors. Pure."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -10,11 +10,11 @@ from ..protocol.name_suggestions import close_names, did_you_mean
 from ..tools import FieldProblem, setting_message
 
 MAX_PROBLEMS: Final = 500
-"""The problems that an answer lists. Wording the 90,000 of one body took six seconds."""
+"""The maximum number of problems in an answer. Formatting 90,000 problems of one body took six seconds."""
 
 
 class RegistryRefusedError(Exception):
-    """A refused request: its HTTP status, and ``detail``: a sentence, or a list of problems by field."""
+    """A refused request, with its HTTP status. ``detail`` is a sentence, or a list of problems by field."""
 
     def __init__(self, status: int, detail: str | list[dict[str, Any]]) -> None:
         super().__init__(detail if isinstance(detail, str) else "; ".join(map(_sentence, detail)))
@@ -28,14 +28,14 @@ def field_problem(path: Sequence[str | int], message: str, kind: str = "value_er
 
 
 def invalid_fields(problems: Sequence[FieldProblem]) -> RegistryRefusedError:
-    """A body whose fields are invalid."""
+    """The error for a body whose fields are invalid."""
     if len(problems) > MAX_PROBLEMS:
         return _too_many(len(problems))
     return RegistryRefusedError(422, [field_problem(problem.path, problem.message) for problem in problems])
 
 
 def invalid_body(error: ValidationError, model: type[BaseModel]) -> RegistryRefusedError:
-    """A body that a model refuses."""
+    """The error for a body that a model refuses."""
     if (count := error.error_count()) > MAX_PROBLEMS:
         return _too_many(count)
     details = error.errors(include_url=False, include_input=False)

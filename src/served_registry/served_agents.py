@@ -1,4 +1,4 @@
-"""Which agents of the served registry this daemon hosts itself, and their state."""
+"""The agents of the served registry that this daemon hosts, and their state."""
 
 import time
 from collections.abc import Sequence
@@ -25,11 +25,12 @@ _log = structlog.get_logger("toold.registry")
 
 
 class ServedAgents:
-    """What the host of agents needs to know of them. There are no polls: ``update`` is called after each change."""
+    """The agents of the served registry, for the host of agents. Nothing polls the registry: ``update`` is called after
+    each change."""
 
     def __init__(self, settings: RegistrySettings | None) -> None:
         self.settings = settings
-        """None: no agent of the registry is hosted."""
+        """If None, no agent of the registry is hosted."""
         self._reported: dict[str, str] = {}
         self._left_out = 0
         self.known: Sequence[RegisteredAgent] = ()
@@ -41,7 +42,7 @@ class ServedAgents:
 
     @property
     def problems(self) -> list[str]:
-        """One sentence for each agent that is not hosted as the registry has it."""
+        """One sentence for each agent that is not hosted as defined in the registry."""
         problems = [problem for agent in self.known if (problem := agent.problem)]
         if self._left_out:
             problems.append(
@@ -56,13 +57,13 @@ class ServedAgents:
         return {agent.reference.id: agent.good.agent.name for agent in self.known if agent.hosted and agent.good}
 
     def apply(self, settings: RegistrySettings | None) -> None:
-        """Uses other settings, from the next ``update`` on."""
+        """Uses new settings, from the next ``update`` on."""
         if settings != self.settings:
             self.settings = settings
             self.known = ()
 
     def update(self, content: RegistryContent) -> None:
-        """Reads the definitions again."""
+        """Rereads the definitions."""
         settings, now = self.settings, time.time()
         if settings is None:
             self.known, self._left_out = (), 0
@@ -84,13 +85,13 @@ class ServedAgents:
                 known.append(RegisteredAgent(reference, answered_at=now, failure=f"it {why}"))
                 continue
             agent = replace(earlier.get(reference, RegisteredAgent(reference)), failure=None)
-            # As read from JSON: the settings of agents have no tuples.
+            # In the form read from JSON: the settings of agents have no tuples.
             fetched = FetchedAgent(msgspec.json.decode(msgspec.json.encode(record)), None)
             known.append(after_fetch(agent, fetched, settings, now))
         self.known = known
 
     def settle(self, planned: Sequence[RegisteredAgent]) -> None:
-        """Records which definitions are hosted."""
+        """Records the definitions that are hosted."""
         self.known = planned
         reported = {agent.reference.id: problem for agent in planned if (problem := agent.problem)}
         for agent_id, problem in reported.items():

@@ -258,7 +258,7 @@ class HttpExchange:
 
 
 def header_line(name: bytes, value: bytes) -> bytes:
-    """
+    """Returns the line of a header.
 
     Raises:
         RuntimeError: the header has a character that is not allowed, such as a line break.

@@ -1,4 +1,5 @@
-"""Credentials of users for services, such as an API key for Jira: kept encrypted, and given to calls of their owner.
+"""Credentials of users for services, such as an API key for Jira: stored encrypted, and passed only to calls of their
+owner.
 
 Used by the daemon's wiring, which passes the vault to dispatch and to the platform API. Knows the store; from
 `sources/` it uses only `json_server.py`, `google_token.py` and types of settings, for Google Secret Manager. Must not

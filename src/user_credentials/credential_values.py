@@ -9,31 +9,31 @@ from ..protocol.error_codes import InvalidArgumentsError
 from ..protocol.user_credential import FIELD_NAME, SERVICE_NAME
 
 MAX_SERVICES: Final = 50
-"""The services of one principal."""
+"""The maximum number of services of one principal."""
 MAX_FIELDS: Final = 20
-"""The fields of one credential."""
+"""The maximum number of fields of one credential."""
 MAX_CREDENTIAL_BYTES: Final = 64 * 1024
-"""One credential as JSON: the most that a secret of Google Secret Manager can have. A service account of Google has
-2.5 KB."""
+"""The maximum size of a credential as JSON; equal to the limit of a secret in Google Secret Manager. A Google service
+account takes 2.5 KB."""
 MIN_VALUE_CHARS: Final = 4
-"""A shorter value could not be masked, since it is indistinguishable from other text (``ValueMask``)."""
+"""Shorter values could not be masked, since they also occur in other text (``ValueMask``)."""
 
 
 class CredentialEntry(msgspec.Struct, frozen=True):
-    """What may be shown of a credential."""
+    """The parts of a credential that may be shown."""
 
     service_type: str
     fields: tuple[str, ...]
-    """Their names."""
+    """The names of its fields."""
     updated_at: str | None
-    """In ISO 8601, UTC; None if the vault does not say."""
+    """In ISO 8601, UTC; None if the vault does not record it."""
 
 
 def check_service(service: object) -> str:
     """Returns the name of a service.
 
     Raises:
-        InvalidArgumentsError: it is not one.
+        InvalidArgumentsError: the name is invalid.
     """
     if isinstance(service, str) and SERVICE_NAME.fullmatch(service):
         return service

@@ -1,7 +1,7 @@
-"""The vault of credentials: the interface, and the one in the daemon's database.
+"""The vault of credentials: the interface, and the vault in the daemon's database.
 
-Nothing is cached: a credential that is replaced or removed counts from the next call on, and no value of one principal
-can be found by another.
+Nothing is cached, so replacing or removing a credential takes effect with the next call. No principal can reach values
+of another.
 """
 
 import asyncio
@@ -18,10 +18,10 @@ from ..store import Store, StoreError, UserCredentialDeleted, UserCredentialRow
 from .credential_values import MAX_SERVICES, CredentialEntry
 
 MAX_STORED: Final = 100_000
-"""The credentials of all principals together, some 100 MB at 1 KB each."""
+"""The maximum number of credentials of all principals together: some 100 MB at 1 KB each."""
 
 SIGN_IN_PREFIX: Final = "oauth:"
-"""Of rows with sign-ins, in place of a service's name, which has no colon."""
+"""The prefix that rows with sign-ins have in the service column; names of services have no colon."""
 
 _log = structlog.get_logger(__name__)
 
@@ -34,7 +34,7 @@ class CredentialVault(Protocol):
 
     @property
     def page(self) -> str | None:
-        """The URL of the page on which users give credentials."""
+        """The URL of the page on which users enter credentials."""
         ...
 
     async def value(self, principal: str, wanted: CredentialField) -> str | None:
@@ -42,7 +42,7 @@ class CredentialVault(Protocol):
         ...
 
     async def put(self, principal: str, service: str, fields: Mapping[str, str]) -> CredentialEntry:
-        """Stores a credential; it replaces the one before.
+        """Stores a credential, replacing the previous one.
 
         Raises:
             OverCapacityError: the principal has ``MAX_SERVICES``.
@@ -62,33 +62,33 @@ class CredentialVault(Protocol):
         ...
 
     async def prepare(self) -> None:
-        """Once, after the start."""
+        """Called once, after the start."""
         ...
 
     async def close(self) -> None:
-        """Ends its connections."""
+        """Closes its connections."""
         ...
 
 
 class CredentialCipher(Protocol):
-    """Encrypts fields for one place, which is not secret: opened elsewhere, they are not theirs."""
+    """Encrypts fields for one place in the database. They cannot be decrypted for another place."""
 
     def sealed(self, values: Mapping[str, str], place: str) -> bytes: ...
 
     def opened(self, sealed: bytes, place: str) -> dict[str, str] | None: ...
 
     def is_current(self, sealed: bytes, place: str) -> bool:
-        """Whether they are encrypted with the first key."""
+        """Whether the fields are encrypted with the first key."""
         ...
 
 
 class LocalVault:
-    """Credentials in the daemon's database, encrypted with a key that is outside of it. Implements
+    """Credentials in the daemon's database, encrypted with a key that is stored elsewhere. Implements
     ``CredentialVault``.
     """
 
     def __init__(self, store: Store, open_cipher: Callable[[], CredentialCipher], page: str | None) -> None:
-        """``open_cipher`` reads the keys, or makes one at the first use; it blocks, and may raise
+        """``open_cipher`` reads the keys, or makes a key at the first use. It blocks, and may raise
         ServiceUnavailableError.
         """
         self._store = store.user_credentials
@@ -157,7 +157,7 @@ class LocalVault:
         return True
 
     async def prepare(self) -> None:
-        """Encrypts with the first key what is encrypted with another one: so a key is replaced."""
+        """Encrypts with the first key all credentials that are encrypted with another key; this replaces old keys."""
         try:
             if not await self._store.count():
                 return
@@ -176,7 +176,7 @@ class LocalVault:
             _log.info("credentials encrypted with the first key", credentials=resealed)
 
     async def close(self) -> None:
-        """Nothing to do: the store is closed by its owner."""
+        """Does nothing: the store's owner closes it."""
 
     async def _reseal(self, row: UserCredentialRow, sealed: bytes) -> bool:
         async with self._changing:
@@ -198,7 +198,7 @@ class LocalVault:
 
 
 def too_many_services() -> OverCapacityError:
-    """The error for one service too many."""
+    """The error when a principal has too many services."""
     return OverCapacityError.content_free(
         f"You have credentials for {MAX_SERVICES} services, the most that are stored; remove one first."
     )

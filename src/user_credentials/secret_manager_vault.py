@@ -1,4 +1,4 @@
-"""Credentials of users in Google Secret Manager, by its REST API (v1). Other programs may write them too.
+"""Credentials of users in Google Secret Manager, through its REST API (v1). Other programs may write them too.
 
 Each secret has the fields of one credential as a JSON object. A replaced version is destroyed.
 """
@@ -24,12 +24,14 @@ from .vault_settings import PLACE, SecretManagerSettings
 
 MAX_ANSWER_BYTES: Final = 1024**2
 MAX_PAGES: Final = 8
-"""The most pages that are read of the list of one user's secrets, or of the versions of one secret."""
+"""The maximum number of pages to read from the list of a user's secrets, or of a secret's versions."""
 PAGE_SIZE: Final = 250
 _LABELS: Final = {"made-by": "toold"}
-"""Of created secrets, so that operators can list them apart from those of other programs. The daemon never reads it."""
+"""The label of created secrets, by which operators can distinguish them from those of other programs. The daemon never
+reads it."""
 _ABSENT: Final = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.BAD_REQUEST})
-"""To a look at the latest version: there is no secret or version, or the version is disabled or destroyed."""
+"""The answers to a read of the latest version if there is no secret or version, or if the version is disabled or
+destroyed."""
 
 _log = structlog.get_logger(__name__)
 
@@ -87,7 +89,7 @@ class SecretManagerVault:
         return removed is not None
 
     async def prepare(self) -> None:
-        """Nothing to do."""
+        """Does nothing."""
 
     async def close(self) -> None:
         await self._server.close()
@@ -122,7 +124,7 @@ class SecretManagerVault:
         return sorted(service for service in services if service is not None)
 
     async def _destroy_others(self, name: str, current: str) -> None:
-        """Destroys the versions before the current one. If this fails, the new one is in force all the same."""
+        """Destroys the versions before the current one, which is used even if this fails."""
         try:
             versions, complete = await self._pages(f"{name}/versions", "versions", {"filter": "state:ENABLED"})
             for version in versions:
@@ -135,7 +137,7 @@ class SecretManagerVault:
             _log.warning("an earlier version of a credential was not destroyed", reason=error.summary)
 
     async def _pages(self, path: str, field: str, query: Mapping[str, str]) -> tuple[list[dict[str, Any]], bool]:
-        """The rows of the first ``MAX_PAGES`` pages, and whether these are all pages."""
+        """The rows of the first ``MAX_PAGES`` pages, and whether there are no further pages."""
         listed: list[dict[str, Any]] = []
         token = ""
         for _ in range(MAX_PAGES):
@@ -158,7 +160,7 @@ class SecretManagerVault:
         """The answer; None for a status in ``accepted``.
 
         Raises:
-            ServiceUnavailableError: Secret Manager cannot be asked, or refuses.
+            ServiceUnavailableError: Secret Manager cannot be reached, or refuses the request.
         """
         try:
             token = await self._token.read()

@@ -1,8 +1,8 @@
 """The ids of secrets in Google Secret Manager, by principal and service. Pure.
 
-An id has only ``A-Za-z0-9_-``. Different principals have different ids: a gateway's user is in it under its own id, as
-in toold's predecessor, with ``_`` and two hexadecimal digits for each byte of other characters; another principal
-begins with ``_``, which no user does.
+An id has only ``A-Za-z0-9_-``, and different principals have different ids. A gateway's user appears with its own id,
+as in toold's predecessor; each byte of other characters becomes ``_`` and two hexadecimal digits. Any other principal
+begins with ``_``, as no user does.
 """
 
 import hashlib
@@ -13,9 +13,9 @@ from ..protocol.user_credential import SERVICE_NAME
 
 _USER: Final = "user:"
 _MAX_CHARS: Final = 120
-"""The longest encoded user; the id of a secret has at most 255."""
+"""The maximum length of an encoded user; the id of a secret has at most 255 characters."""
 _OTHER: Final = re.compile(r"[^A-Za-z0-9-]|-(?=-)|(?<=-)-|^-|-$")
-"""Hyphens too, unless they are single and within: ``--`` ends the user."""
+"""Includes hyphens, except single ones inside: ``--`` ends the user."""
 
 
 def encoded_user(principal: str) -> str:
@@ -33,9 +33,9 @@ def secret_id(template: str, principal: str, service: str) -> str:
 
 
 def name_filter(template: str, principal: str) -> str:
-    """The filter of Secret Manager for the secrets of a principal. Its API knows no expressions, only text that names
-    contain: all of the name but the service, so that a user with a short id does not get the names of all users. What
-    ``service_of`` does not know among them is of others.
+    """The filter of Secret Manager for the secrets of a principal. Its API can only search for text in names. The
+    filter has all of the name except the service, so that a user with a short id does not match all users.
+    ``service_of`` then excludes the secrets of others.
     """
     parts = template.replace("{user}", encoded_user(principal)).split("{service}")
     return " AND ".join(f"name:{part}" for part in parts if part)

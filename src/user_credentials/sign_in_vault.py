@@ -1,4 +1,4 @@
-"""The sign-ins to MCP servers with OAuth: encrypted like credentials of users, in their table and with their key."""
+"""The OAuth sign-ins to MCP servers, stored in the table of users' credentials and encrypted with the same key."""
 
 from .credential_vault import SIGN_IN_PREFIX, LocalVault
 
@@ -24,7 +24,7 @@ class SignInVault:
         return None if fields is None else fields.get(_FIELD)
 
     async def write(self, principal: str, source: str, sign_in: str) -> None:
-        """Replaces it.
+        """Stores a sign-in, replacing the previous one.
 
         Raises:
             ServiceUnavailableError: as above.
@@ -33,7 +33,7 @@ class SignInVault:
         await self._vault.put(principal, SIGN_IN_PREFIX + source, {_FIELD: sign_in})
 
     async def remove(self, principal: str, source: str) -> bool:
-        """Deletes it; False if there was none.
+        """Deletes a sign-in; False if there was none.
 
         Raises:
             ServiceUnavailableError: as above.

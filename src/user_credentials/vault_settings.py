@@ -17,7 +17,7 @@ _TEMPLATE: Final = re.compile(
     r"[A-Za-z0-9_-]*(?:\{user\}[A-Za-z0-9_-]*--[A-Za-z0-9_-]*\{service\}|"
     r"\{service\}[A-Za-z0-9_-]*--[A-Za-z0-9_-]*\{user\})[A-Za-z0-9_-]*"
 )
-"""``--`` is between the two, and in neither of them: so different users and services have different names."""
+"""``--`` separates user and service and occurs in neither, so the names are unique."""
 
 
 def _template(template: str) -> str:
@@ -42,31 +42,32 @@ class SecretManagerSettings(_Table):
     )
     """The ids of the secrets."""
     token: SecretTable | None = None
-    """An access token, which another program renews; read before each request."""
+    """The file of an access token, which another program renews; read before each request."""
     service_account: Path | None = None
-    """The JSON key of a service account, for access tokens; None and no ``token``: the metadata server's."""
+    """The JSON key of a service account, to get access tokens. Without it and ``token``, the metadata server gives
+    them."""
     url: HttpUrl = "https://secretmanager.googleapis.com"
     metadata_url: HttpUrl = "http://metadata.google.internal"
     timeout_s: Annotated[float, Field(gt=0, le=60, allow_inf_nan=False)] = 10.0
-    """For one look-up or change."""
+    """The limit for one look-up or change."""
     allow_private: Hosts = False
     """Whether the address may be loopback or private; or the hosts that may."""
 
     @property
     def account(self) -> GoogleAccount:
-        """Where the access tokens come from."""
+        """The origin of the access tokens."""
         return GoogleAccount(
             PLACE, self.token, self.service_account, self.metadata_url, self.timeout_s, self.allow_private
         )
 
 
 class VaultSettings(_Table):
-    """Where credentials of users are, and where users give them."""
+    """Where credentials of users are stored, and where users enter them."""
 
     page: HttpUrl | None = None
-    """The page on which users give credentials; messages about missing ones name it."""
+    """The page on which users enter credentials; messages about missing credentials contain it."""
     secret_manager: SecretManagerSettings | None = None
-    """None: the credentials are in the daemon's database."""
+    """If None, the credentials are in the daemon's database."""
 
     @property
     def key_files(self) -> tuple[Path, ...]:
@@ -83,7 +84,7 @@ class VaultSettingsError(ValueError):
 
 
 def read_vault(table: object) -> VaultSettings:
-    """Return the settings of the vault.
+    """Returns the settings of the vault.
 
     Raises:
         VaultSettingsError: they are invalid.
@@ -97,7 +98,7 @@ def _fields(path: object) -> list[str]:
 
 
 def anchored_vault(table: object, base: Path) -> object:
-    """Return the table with its files resolved in ``base``; other values are left for validation."""
+    """Returns the table with its files resolved in ``base``; other values are left for validation."""
     if not isinstance(table, Mapping) or not isinstance(manager := table.get("secret_manager"), Mapping):
         return table
     changed: dict[str, Any] = dict(manager)
