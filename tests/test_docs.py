@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 import time
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import get_args
@@ -133,6 +134,13 @@ def test_each_file_that_a_page_names_is_there(path: Path) -> None:
     text = path.read_text(encoding="utf-8").replace("`src/tools/wordcount.py`", "")  # the reader's own
     named = re.findall(r"`((?:src|tests)/[\w./-]+\.(?:py|toml|sql))`", text)
     assert [name for name in named if not (ROOT / name).exists()] == []
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+def test_each_example_of_settings_is_toml(path: Path) -> None:
+    """A reader can copy it."""
+    for example in re.findall(r"^```toml\n(.*?)^```", path.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE):
+        tomllib.loads(example)
 
 
 @pytest.mark.parametrize("path", PROMISES, ids=lambda path: path.stem)
