@@ -1,6 +1,7 @@
 """The sandbox of code mode: runs one program, which can only call tools.
 
-Used by ``execute_code``, which names the functions and makes the calls. Knows an engine and its limits. Must not know
+Used by ``execute_code``, which defines the functions and makes the calls. Knows the engine and its limits. Must not
+know
 tools, calls, sessions or permits.
 """
 

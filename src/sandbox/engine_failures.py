@@ -17,9 +17,9 @@ from .sandbox_errors import (
 )
 
 PROGRAM_FILE_NAME: Final = "<python-input-1>"
-"""The engine's file name of the program; the prelude is number 0."""
+"""The engine's file name for the program; the prelude is number 0."""
 TOOL_ERROR: Final = "_csv.Error"
-"""The engine's name of ``ToolError``."""
+"""The engine's name for ``ToolError``."""
 MESSAGE_BYTES: Final = 4 * 1024
 """The length of an exception's message, which a program can make arbitrarily long."""
 _LINE_CHARS: Final = 200

@@ -1,4 +1,4 @@
-"""The calls that one program makes: they start when the program waits for them, and end with it."""
+"""The calls of one program: they start when the program waits for them, and end with the program."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
@@ -34,7 +34,7 @@ class InnerCalls:
 
     @property
     def never_awaited(self) -> list[int]:
-        """The lines of the calls that were never awaited, except those after an ``await`` whose expression did not
+        """The lines of the calls that were never awaited, except calls after an ``await`` whose expression did not
         complete."""
         return sorted({line for _, line in self._pending.values() if line is not None})
 
@@ -42,7 +42,7 @@ class InnerCalls:
         """Count a tool call.
 
         Raises:
-            ProgramStoppedError: the program made too many.
+            ProgramStoppedError: the program made too many calls.
         """
         self._count += 1
         if self._count > self._max_calls:
@@ -51,11 +51,11 @@ class InnerCalls:
             )
 
     def add(self, number: int, begin: Callable[[], Awaitable[Any]], line: int | None) -> None:
-        """Add something that the program may await, and its line if there is no ``await`` before it."""
+        """Add something that the program may await, and its line if no ``await`` precedes it."""
         self._pending[number] = (begin, line)
 
     async def settled(self, numbers: Iterable[int]) -> dict[int, monty.ExternalSettledResult]:
-        """Start those that have not started, in the order of their numbers, and wait until at least one has
+        """Start the calls that have not started, in the order of their numbers, and wait until at least one call has
         ended."""
         waiting = dict[asyncio.Task[Any], int]()
         for number in sorted(numbers):
@@ -78,7 +78,7 @@ class InnerCalls:
 
 
 def outcome(task: asyncio.Task[Any]) -> monty.ExternalSettledResult:
-    """The engine's result of a task that has ended."""
+    """The result of an ended task, in the engine's form."""
     try:
         return {"return_value": task.result()}
     except ToolFailedError as error:

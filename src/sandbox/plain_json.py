@@ -20,7 +20,7 @@ _VIEW: Final = re.compile(r"(dict_(?:keys|values|items))\(\[.*\]\)", re.DOTALL)
 
 
 class NotJsonError(ValueError):
-    """A value is not JSON; the message says which part, and how to fix it."""
+    """A value is not JSON; the message names the part and the fix."""
 
 
 def plain(value: Any, what: str = "the value") -> Any:

@@ -30,7 +30,7 @@ _CODE: Final = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
-"""Unclosed strings end with their line or with the code: searching for the end of each of them would take too long."""
+"""Unclosed strings end with their line or with the code, since searching for the end of each would take too long."""
 _BEHIND_BRACES: Final = re.compile(r"\{\{|\{[^{}]*")
 _READ_OR_TEXT: Final = re.compile(rf"'[^'\n]*'|\"[^\"\n]*\"|{_READ}")
 """For the braces of an f-string, in which quoted parts are separate strings."""
@@ -55,8 +55,8 @@ class ProgramModule:
 
     functions: frozenset[str]
     stub: Callable[[Sequence[str]], str]
-    """Returns the source of a typed module with the signatures of some functions: those that the program names, since a
-    type checker takes long to read hundreds."""
+    """Returns the source of a typed module with the signatures of the functions that the program names; a type checker
+    would take long to read hundreds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +75,9 @@ class PreparedProgram:
     code: str
     """The original code."""
     modules: Mapping[str, ProgramModule]
-    """The modules that it names."""
+    """The modules that the code names."""
     words: frozenset[str]
-    """All words in it."""
+    """All words in the code."""
 
     def line(self, fed: int) -> int:
         """The line of the original code that is line ``fed`` of the text fed to the engine."""
@@ -93,7 +93,8 @@ class PreparedProgram:
         return self.line(self.text.encode()[:offset].count(b"\n") + 1)
 
     def await_before(self, offset: int) -> int | None:
-        """The byte of ``text`` at which the ``await`` right before the byte ``offset`` starts, if there is one."""
+        """The byte of ``text`` at which the ``await`` right before the byte ``offset`` starts; None without
+        ``await``."""
         before = self.text.encode()[:offset].rstrip(b" \t\f\r\n\\(")
         return len(before) - len("await") if _AWAIT.fullmatch(before[-6:]) else None
 
@@ -137,7 +138,7 @@ def _rewrite(match: re.Match[str]) -> str:
 
 
 def _imports(head: str, names: str) -> str:
-    """The import without ``gather``, which the prelude defines; an alias of it is assigned the prelude's function."""
+    """The import without ``gather``, which the prelude defines; an alias of ``gather`` becomes an assignment."""
     imported = [name.split() for name in names.strip("() \t\n").split(",")]
     if not any(words[:1] == ["gather"] for words in imported):
         return head + names

@@ -1,4 +1,4 @@
-"""The output of a program: stored up to a limit, shown with its middle cut out."""
+"""The output of a program: stored up to a limit, shown without its middle if it is long."""
 
 from collections.abc import Callable
 from typing import Final, Literal

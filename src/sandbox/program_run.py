@@ -1,4 +1,4 @@
-"""Runs one program: the engine runs until it needs something from outside, gets it, and continues."""
+"""Runs one program: the engine runs until it needs something from outside; it then gets this and continues."""
 
 import asyncio
 from typing import Any, TypeAlias
@@ -41,7 +41,7 @@ class ProgramRun:
         self._awaited: dict[int, int] = {}
 
     async def run(self, calls: InnerCalls) -> Any:
-        """Run the program, and return its value as plain JSON. Pending calls end with it.
+        """Run the program, and return its value as plain JSON. Pending calls end with the program.
 
         Raises:
             SandboxError: it failed or was stopped.
@@ -118,7 +118,7 @@ class ProgramRun:
         return await snapshot.resume({"future": ...})
 
     def _bare_line(self, snapshot: monty.AsyncFunctionSnapshot) -> int | None:
-        """The line of a call without an ``await`` before it; None if there is one."""
+        """The line of a call without an ``await`` before it; None if the call has an ``await``."""
         place = snapshot.position.start
         awaited = self._prepared.await_before(place) if snapshot.position.filename == PROGRAM_FILE_NAME else None
         if awaited is None:

@@ -1,4 +1,4 @@
-"""Ends a program at once, whatever it does: at its timeout, at too much output, or when its worker dies.
+"""Ends a program at once: at its timeout, at too much output, or when its worker dies.
 
 All of these use one timeout, which is rescheduled to now.
 """
@@ -35,7 +35,7 @@ class ProgramTermination:
         """End the block after ``timeout_s`` seconds, or earlier.
 
         Raises:
-            TimeoutError: the block was ended; ``reason`` says why.
+            TimeoutError: the block was ended; ``reason`` has the cause.
         """
         self._timeout_s = timeout_s
         async with asyncio.timeout(timeout_s) as self._clock:
@@ -57,7 +57,7 @@ class ProgramTermination:
             return
         try:
             descriptor = os.pidfd_open(worker_pid)
-        except OSError:  # it is dead already, which the engine reports
+        except OSError:  # the worker is dead already, which the engine reports
             yield
             return
         try:

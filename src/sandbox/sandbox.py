@@ -40,7 +40,7 @@ class Sandbox:
         """Run a program and return its value as plain JSON. ``timeout_s`` includes waiting for a worker.
 
         All programs of one ``owner`` together use at most three quarters of the workers. ``call`` makes the program's
-        calls; none is running after this returns. ``output`` has what it printed, even if it failed.
+        calls; none is running after this returns. ``output`` collects what the program prints, even if it fails.
 
         Raises:
             SandboxError: it failed, was stopped or did not run; sandbox_errors.py lists the cases.

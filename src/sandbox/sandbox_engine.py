@@ -31,7 +31,8 @@ _SUSPENSIONS: Final = 5_000
 _GRACE_S: Final = 5.0
 """An interpreter that does not stop this long after its CPU time is killed; busy machines need that time."""
 _PAUSE_S: Final = 0.1
-"""An interpreter that ends right after the pool was closed sometimes aborts (4 of 20; with 0.05 s none)."""
+"""A pause before the interpreter ends: right after the pool was closed, it sometimes aborts (4 of 20; with 0.05 s,
+none)."""
 
 
 class SandboxEngine:

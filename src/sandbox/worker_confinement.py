@@ -1,9 +1,9 @@
-"""Confines a process before it becomes a sandbox worker, so that a program that escapes the engine's interpreter gains
-nothing: no file, no socket, no other process, and no rights that the daemon's user has.
+"""Confines a process before it becomes a sandbox worker, so that a program that escapes the engine's interpreter cannot
+use files, sockets, other processes or the rights of the daemon's user.
 
 Run as a program by ``worker_launcher.py``: it confines itself and then replaces itself with the worker. Uses the
-standard library only, since it runs without the environment. What the system does not offer is left out; ``available``
-says what it offers.
+standard library only, since it runs without the environment. Measures that the system lacks are skipped; ``available``
+lists the supported ones.
 """
 
 import ctypes
@@ -85,7 +85,7 @@ MACHINES: Final = {
 
 
 class Confinement(NamedTuple):
-    """What the system offers to confine a worker."""
+    """The system's means to confine a worker."""
 
     landlock: int
     """The version of Landlock, which denies files; 0 if there is none."""
@@ -96,12 +96,12 @@ class Confinement(NamedTuple):
 
 
 def available() -> Confinement:
-    """Returns what this system offers. Changes nothing."""
+    """Returns the confinement that this system offers. Changes nothing."""
     if sys.platform != "linux":
         return Confinement(0, seccomp=False, own_user=False)
     system = ctypes.CDLL(None, use_errno=True)
     landlock = max(0, system.syscall(_LANDLOCK_CREATE, None, 0, 1))
-    # PR_GET_SECCOMP (21) fails without the feature.
+    # PR_GET_SECCOMP (21) fails if seccomp is missing.
     seccomp = os.uname().machine in MACHINES and system.prctl(21, 0, 0, 0, 0) >= 0
     return Confinement(landlock, seccomp=seccomp, own_user=os.geteuid() == 0)
 
@@ -135,12 +135,13 @@ def system_call_filter(machine: Machine) -> bytes:
 
 
 def file_rights(version: int) -> int:
-    """Returns all rights on files that a version of Landlock knows, as bits: others cannot be denied. Pure."""
+    """Returns all rights on files that a version of Landlock knows, as bits; it cannot deny others. Pure."""
     return sum(rights for since, rights in _FILE_RIGHTS if version >= since)
 
 
 def confine(readable: Iterable[str], limits: Iterable[tuple[int, int]]) -> None:
-    """Confines this process and what it executes. Only ``readable`` files and directories can be read or executed.
+    """Confines this process and the programs that it executes. Only ``readable`` files and directories can be read or
+    executed.
 
     Raises:
         OSError: the system offers a confinement and refuses it.
@@ -186,13 +187,13 @@ def _landlock_rules(system: ctypes.CDLL, version: int, readable: Iterable[str]) 
 
 
 def _readable_by_nobody(paths: Iterable[str]) -> bool:
-    """Whether the worker could load its libraries as another user, for example not if they are below ``/root``.
+    """Whether another user could load the worker's libraries, which is false, for example, below ``/root``.
 
-    The binary, the first path, is opened before.
+    The binary, the first path, is opened earlier.
     """
     try:
         os.seteuid(NOBODY)
-    except OSError:  # a container that maps no such user
+    except OSError:  # a container without this user
         return False
     try:
         return all(os.access(path, os.R_OK, effective_ids=True) for path in list(paths)[1:])
@@ -201,7 +202,7 @@ def _readable_by_nobody(paths: Iterable[str]) -> bool:
 
 
 def _become_nobody() -> None:
-    """Changes the user. In a container that maps no such user, the worker keeps the daemon's."""
+    """Changes the user. In a container without this user, the worker keeps the daemon's."""
     try:
         os.setgroups([])
         os.setresgid(NOBODY, NOBODY, NOBODY)
@@ -212,7 +213,7 @@ def _become_nobody() -> None:
 
 
 def _drop_rights_of_root(system: ctypes.CDLL) -> None:
-    """Gives up all capabilities, also for a program that root executes. Errors are ignored: they mean that a capability
+    """Drops all capabilities, also for programs that root executes. Errors are ignored: they mean that a capability
     does not exist or was already given up."""
     system.prctl(_PR_SET_SECUREBITS, _NOROOT_LOCKED, 0, 0, 0)
     for capability in range(64):
@@ -227,14 +228,14 @@ def _checked(returned: int) -> int:
 
 
 def _close_inherited() -> None:
-    """Closes all descriptors but the standard streams. Not by ``closerange``: where its system call is missing, it
-    tries each number up to the limit, which can be a thousand million.
+    """Closes all descriptors except the standard streams. Does not use ``closerange``: without its system call, that
+    would try each number up to the limit, which can be a billion.
     """
     for name in os.listdir("/proc/self/fd"):  # noqa: PTH208 - no pathlib here
         if int(name) > 2:
             try:
                 os.close(int(name))
-            except OSError:  # the descriptor of the listing
+            except OSError:  # the listing's own descriptor, which is closed already
                 continue
 
 
@@ -256,7 +257,7 @@ def main(words: Sequence[str]) -> None:
     try:
         os.execve(binary, [binary, *arguments], {})  # noqa: S606 - the operator's binary
     except PermissionError:
-        # Its name in process lists is then a number.
+        # The program's name in process lists is then a number.
         os.execve(descriptor, [binary, *arguments], {})  # noqa: S606 - as above
 
 

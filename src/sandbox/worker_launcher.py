@@ -19,7 +19,7 @@ from . import worker_confinement
 _LIBRARY: Final = re.compile(r"(?:=> )?(/\S+) \(0x[0-9a-f]+\)$", re.MULTILINE)
 """A line of the dynamic loader: ``libc.so.6 => /lib/libc.so.6 (0x…)``."""
 _LIBRARY_DIRECTORIES: Final = ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib")
-"""Readable if the loader does not say which libraries the worker needs."""
+"""Readable if the loader does not list the libraries that the worker needs."""
 _LOADER_FILES: Final = ("/etc/ld.so.cache", "/etc/ld-musl-x86_64.path", "/etc/ld-musl-aarch64.path")
 _LOADER_S: Final = 5.0
 
@@ -27,7 +27,7 @@ _log = structlog.get_logger(__name__)
 
 
 class WorkerLauncher:
-    """A program that starts ``binary`` confined, at ``path`` until closed.
+    """A program that starts ``binary`` confined; it exists at ``path`` until closed.
 
     ``memory_bytes`` and ``cpu_s`` limit the address space and the CPU time of each process.
     """
@@ -41,7 +41,7 @@ class WorkerLauncher:
         """Executable by this user."""
 
     def close(self) -> None:
-        """Workers that run continue; none can start."""
+        """Running workers continue; no new ones can start."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1

@@ -20,11 +20,11 @@ class Aggregation(msgspec.Struct, frozen=True):
 
     @property
     def paths(self) -> tuple[ValuePath, ...]:
-        """All fields that it uses."""
+        """All fields that the aggregates use."""
         return (*self.group_by, *(path for paths in self.figures.values() for path in paths))
 
     def with_paths(self, path_for: Callable[[ValuePath], ValuePath]) -> "Aggregation":
-        """The same aggregates of other fields."""
+        """The same aggregates with other fields."""
         figures = {name: tuple(map(path_for, paths)) for name, paths in self.figures.items()}
         return Aggregation(tuple(map(path_for, self.group_by)), self.count, figures)
 

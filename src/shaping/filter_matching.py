@@ -1,8 +1,8 @@
 """Compiles a filter to a function that tests a row.
 
-A field is null if it is missing, null or NaN. Values of different types are never equal, and neither is less than
-the other, except for numbers and booleans in texts: many APIs write them as texts, and an unquoted ``10001`` means both
-(decision 68). On a list a condition is true if it is true for an element; ``!=`` and ``NOT`` are plain negations.
+A field is null if it is missing, null or NaN. Values of different types are neither equal nor ordered. Numbers and
+booleans in texts are an exception: many APIs write them as texts, and an unquoted ``10001`` means both (decision 68).
+On a list a condition is true if it is true for an element; ``!=`` and ``NOT`` are plain negations.
 """
 
 import datetime as dt
@@ -26,7 +26,7 @@ _COMPARE: Final[dict[FilterOperator, Callable[[Any, Any], bool]]] = {
 
 
 def filter_rows(rows: Iterable[Any], condition: Filter) -> list[Any]:
-    """The rows that match. The parts of an AND are applied one after the other, which saves one call per row."""
+    """The rows that match. Applies the parts of an AND one after the other, which saves one call per row."""
     kept = list(rows)
     for part in condition.parts if isinstance(condition, And) else (condition,):
         passes = compile_filter(part)
@@ -35,7 +35,7 @@ def filter_rows(rows: Iterable[Any], condition: Filter) -> list[Any]:
 
 
 def compile_filter(condition: Filter) -> Test:
-    """A test for rows. It never raises, whatever the row is."""
+    """A test for rows. It never raises an error."""
     match condition:
         case And(parts=(one, two)):
             first, second = compile_filter(one), compile_filter(two)
@@ -146,7 +146,7 @@ def _flag_or_timestamp(wanted: Literal) -> Test:
 
 
 def _on_number(test: Callable[[int | float], bool]) -> Test:
-    """Applies the test to a number, or to the number that a text is."""
+    """Applies the test to a number, or to the number in a text."""
 
     def passes(value: Any) -> bool:
         if isinstance(value, str):

@@ -64,7 +64,7 @@ def written(value: Literal) -> str:
 MAX_PATTERN_CHARS: Final = 1_000
 
 _OPTIONS: Final = re2.Options()
-_OPTIONS.log_errors = False  # else RE2 writes a line to stderr for every invalid pattern
+_OPTIONS.log_errors = False  # otherwise RE2 writes a line to stderr for every invalid pattern
 _OPTIONS.max_mem = 1024 * 1024  # bytes, an eighth of RE2's default: larger patterns would be slow
 
 

@@ -1,4 +1,4 @@
-"""Distinguishes envelopes from records: whether the other fields of the objects around a list only describe it."""
+"""Distinguishes envelopes, whose other fields only describe their list, from records."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -17,13 +17,15 @@ _DESCRIPTIVE: Final = (
     "remaining request response result results schema score self shards size skip start status succeded succeeded "
     "success sync time timed timestamp token took truncated ts type uri url version warning"
 )
-"""A name of only such words does so, too: ``startAt``, ``statusCode``, ``request_id``. ``id`` alone names a record."""
+"""A name of only such words describes the list too: ``startAt``, ``statusCode``, ``request_id``. ``id`` alone names a
+record."""
 
 _PAGING_WORDS: Final = frozenset(_PAGING.split())
 _DESCRIPTIVE_WORDS: Final = frozenset(_DESCRIPTIVE.split())
 
 _IDENTITIES: Final = ("id", "uid", "name")
-"""An object with one of these describes a record, whatever its name is, such as ``metadata`` of a Kubernetes object."""
+"""An object with one of these fields describes a record, under any name, such as ``metadata`` of a Kubernetes
+object."""
 
 
 def describes_list(name: str) -> bool:

@@ -35,8 +35,8 @@ def from_ndjson(data: bytes) -> list[Any]:
 def from_csv(data: bytes) -> list[dict[str, Any]]:
     """The rows of CSV with a header; an empty field is null.
 
-    CSV has no types. If every field of a column is JSON of one type (numbers, booleans, or lists and objects), the
-    column has that type; otherwise its fields are texts.
+    CSV has no types. A column whose fields are all JSON of one type (numbers, booleans, or lists and objects) has that
+    type; all other columns are texts.
 
     Raises:
         ShapingError: it is not UTF-8, or a line and the header differ in their number of fields.

@@ -13,7 +13,7 @@ from .value_paths import MISSING, ValuePath, explain_missing, find_value
 _MAX_CANDIDATES: Final = 10
 """The largest number of lists that an error names."""
 _MAX_NAMES: Final = 10
-"""The largest number of fields that an error names of an object without a list."""
+"""The largest number of fields that an error names for an object without a list."""
 _MAX_DEPTH: Final = 16
 """The deepest nesting of objects that is searched for a list."""
 
@@ -89,8 +89,8 @@ class LocatedRows(msgspec.Struct, frozen=True):
 def locate(value: Any, at: ValuePath | None) -> LocatedRows:
     """Locate the rows of ``value``. A value without rows is not an error here.
 
-    The only list inside objects is a record's own (a contact's tags) unless all other fields of these objects describe
-    the list (decision 67).
+    The only list inside objects counts as part of a record (a contact's tags), unless all other fields of these objects
+    describe the list (decision 67).
 
     Raises:
         NoListError: there is no value at ``at``.

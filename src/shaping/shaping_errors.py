@@ -19,7 +19,7 @@ class ShapingError(Exception):
 class LanguageError(ShapingError):
     """A text is not a valid path, filter or template.
 
-    ``what`` is the error, ``position`` its place in characters from 1, and ``example`` shows valid syntax.
+    ``what`` describes the error, ``position`` counts characters from 1, and ``example`` shows valid syntax.
     """
 
     def __init__(self, what: str, text: str, position: int, example: str) -> None:

@@ -1,4 +1,4 @@
-"""Validates the options of a call before anything runs, and makes their plan. All errors are reported together."""
+"""Validates the options of a call before anything runs, and creates the plan. All errors are reported together."""
 
 import math
 from collections.abc import Callable, Mapping

@@ -19,7 +19,7 @@ ReturnMode = Literal["inline", "summary", "file"]
 
 
 class ShapingReport(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """What shaping did. Counts are numbers of rows, and None if no list was shaped."""
+    """The effects of shaping. Counts are numbers of rows, or None if no list was shaped."""
 
     list_at: str | None = None
     """The path of the list; empty if it is the value itself, None if no list was shaped."""
@@ -67,7 +67,7 @@ class ShapedValue(msgspec.Struct, frozen=True):
 
 
 class ShapingPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """Validated options; made by ``plan``. ``file`` shapes like ``inline``; the caller writes the file."""
+    """Validated options, created by ``plan``. ``file`` shapes like ``inline``; the caller writes the file."""
 
     at: ValuePath | None = None
     filter: Filter | None = None

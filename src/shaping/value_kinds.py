@@ -28,8 +28,8 @@ _MAX_DECIMAL_CHARS: Final = 400
 
 
 def decimal_in(text: str) -> int | float | None:
-    """The number that a text is in decimal digits; None for other texts, including ``007`` and ``1e3``, because such
-    texts are codes and ids more often than numbers.
+    """The number that a text of decimal digits denotes; None for other texts, including ``007`` and ``1e3``, which are
+    codes and ids more often than numbers.
     """
     if len(text) > _MAX_DECIMAL_CHARS or not _DECIMAL.fullmatch(text):
         return None

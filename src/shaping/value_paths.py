@@ -54,7 +54,7 @@ class ValuePath(msgspec.Struct, frozen=True):
 
     @property
     def many(self) -> bool:
-        """Whether it can lead to several values, which ``find_value`` returns as a list."""
+        """Whether the path can lead to several values, which ``find_value`` returns as a list."""
         return EVERY in self.steps
 
     def __str__(self) -> str:
@@ -171,7 +171,7 @@ def getter(path: ValuePath) -> Callable[[Any], Any]:
 
 
 def explain_missing(path: ValuePath, value: Any, parsed: ParsedTexts = NO_PARSED_TEXTS) -> str:
-    """Explains why ``find_value`` returned ``MISSING``, and what the value has instead."""
+    """Explains why ``find_value`` returned ``MISSING``, and shows what the value has instead."""
     for length, step in enumerate(path.steps):
         before = ValuePath(path.steps[:length])
         found = find_value(before, value, parsed)

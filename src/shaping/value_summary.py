@@ -26,7 +26,7 @@ FIELD_DEPTH: Final = 3
 
 
 class ValueSummary(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Replaces a large value.
+    """A summary in place of a large value.
 
     ``fields`` are paths as in the other options, with the JSON types that occur in the first thousand rows; ``types``
     are the types of the rows, absent if all are objects. ``truncated`` is whether the sample is incomplete.

@@ -51,7 +51,7 @@ class SecretManagerSettings(_Table):
     timeout_s: Annotated[float, Field(gt=0, le=60, allow_inf_nan=False)] = 10.0
     """The limit for one look-up or change."""
     allow_private: Hosts = False
-    """Whether the address may be loopback or private; or the hosts that may."""
+    """Whether the address may be loopback or private, or a list of hosts whose address may."""
 
     @property
     def account(self) -> GoogleAccount:

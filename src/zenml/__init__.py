@@ -1,4 +1,4 @@
-"""ZenML: tools that run pipelines of a ZenML server, wait for them, and look up their artifacts (docs/zenml.md).
+"""ZenML: tools that run and await pipelines of a ZenML server, and look up their artifacts (docs/zenml.md).
 
 Used by the daemon's wiring. From `sources/`, this package uses only `json_server.py` and the types of settings. Must
 not know agents, sessions or limits of calls.

@@ -11,11 +11,11 @@ from ..protocol.error_codes import CallError
 from .zenml_client import ZenmlClient
 
 STOP_S: Final = 60.0
-"""How long a cancelled call's run is looked for, and its stop is tried."""
+"""How long to search the run of a cancelled call and to try to stop it."""
 CLOSING_S: Final = 3.0
-"""How long the daemon's end waits for stops in progress."""
+"""How long a shutdown waits for stops in progress."""
 FINISHED: Final = frozenset({"completed", "cached", "skipped", "failed", "stopped", "retried"})
-"""ExecutionStatus in ZenML's enums.py; what is not one of these is still in progress."""
+"""Final values of ExecutionStatus in ZenML's enums.py; a run with any other status is in progress."""
 
 _log = structlog.get_logger(__name__)
 
@@ -36,8 +36,7 @@ class RunStops:
 
     @contextmanager
     def after_cancel(self, run_name: str, is_wanted: Callable[[], bool]) -> Iterator[None]:
-        """If what is done within is cancelled, and the stop is wanted then: stop the run with this name, if it was
-        started."""
+        """Stops the run with this name, if it was started, when the block is cancelled and the stop is wanted."""
         try:
             yield
         except asyncio.CancelledError:
@@ -48,7 +47,7 @@ class RunStops:
             raise
 
     async def close(self) -> None:
-        """Wait a short time for the stops in progress, then end them."""
+        """Waits a short time for the stops in progress, then cancels them."""
         if self._stopping:
             _, left = await asyncio.wait(self._stopping, timeout=CLOSING_S)
             for task in left:
@@ -68,7 +67,7 @@ class RunStops:
             _log.warning("the run of a cancelled call was not stopped", run=run_name, reason=reason)
 
     async def _stopped(self, run_name: str) -> bool:
-        """Whether nothing more is to be done. A start that was interrupted may show its run later."""
+        """Returns whether the stop is complete. The run of an interrupted start may appear later."""
         try:
             run = await self._client.find("runs", run_name)
             if run is None:

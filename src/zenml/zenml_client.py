@@ -1,4 +1,4 @@
-"""Asks a ZenML server, by its REST API: it logs in with an API key, and again when the token has expired."""
+"""The client of a ZenML server's REST API. It logs in with an API key, and again when the token has expired."""
 
 import asyncio
 import time
@@ -21,7 +21,7 @@ _API: Final = "/api/v1"
 _TOKEN_MARGIN_S: Final = 30.0
 """A token is renewed this long before it expires."""
 _SHORTEST_TOKEN_S: Final = 60.0
-"""If the server does not say how long a token is valid."""
+"""The assumed validity of a token if the server does not state it."""
 
 
 class ZenmlClient:
@@ -48,7 +48,7 @@ class ZenmlClient:
         return items[0] if isinstance(items, list) and items and isinstance(items[0], dict) else None
 
     async def newest(self, kind: str, filters: Mapping[str, str], size: int) -> tuple[list[dict[str, Any]], int]:
-        """The newest objects of a kind, and how many there are."""
+        """The newest objects of a kind, and their total number."""
         query = {**filters, "sort_by": "desc:created", "size": str(size), "hydrate": "true"}
         page = await self._ask("GET", f"/{kind}?{self._query(query)}")
         items = page.get("items")
@@ -61,16 +61,16 @@ class ZenmlClient:
         return await self._ask("GET", f"/{kind}/{quote(object_id, safe='')}?hydrate={str(hydrate).lower()}")
 
     async def run_snapshot(self, snapshot_id: str, configuration: Mapping[str, Any]) -> dict[str, Any]:
-        """Run a pipeline from a snapshot; returns the run."""
+        """Starts a pipeline from a snapshot. Returns the run."""
         path = f"/pipeline_snapshots/{quote(snapshot_id, safe='')}/runs"
         return await self._ask("POST", path, {"run_configuration": dict(configuration)})
 
     async def stop(self, run_id: str, *, graceful: bool) -> None:
-        """Stop a run."""
+        """Stops a run."""
         await self._ask("POST", f"/runs/{quote(run_id, safe='')}/stop?graceful={str(graceful).lower()}")
 
     async def close(self) -> None:
-        """Close the connections."""
+        """Closes the connections."""
         await self._server.close()
 
     def _query(self, values: Mapping[str, str]) -> str:
@@ -133,7 +133,7 @@ async def _decoded(answer: JsonAnswer) -> Any:
 
 
 def _refusal(answer: JsonAnswer) -> CallError:
-    """The error for a status. The server's own text is left out: it may quote what was sent."""
+    """The error for a status. The server's text is left out, since it may quote the request."""
     status = answer.status
     if status == 404:
         return NotFoundError("ZenML has no such object, or the API key may not see it.")

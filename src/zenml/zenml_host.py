@@ -11,7 +11,7 @@ from .zenml_tools import ZENML_SOURCE, zenml_tools
 
 
 class ZenmlHost:
-    """Has the tools, if a server is configured."""
+    """Holds the tools, if a server is configured."""
 
     def __init__(self, settings: ZenmlSettings | None, changed: Callable[[], None]) -> None:
         """``changed`` is called when ``tools`` changes."""
@@ -30,13 +30,13 @@ class ZenmlHost:
             self.tools = [replace(each, source=ZENML_SOURCE) for each in zenml_tools(client, settings, stops)]
 
     def apply(self, settings: ZenmlSettings | None) -> None:
-        """Replace the server; calls in progress keep theirs."""
+        """Replaces the server; calls in progress keep the old one."""
         if settings != self._settings:
             self._set(settings)
             self._changed()
 
     async def close(self) -> None:
-        """End the stops of runs, and close the connections."""
+        """Ends the stops of runs, and closes the connections."""
         for client, stops in self._clients:
             await stops.close()
             await client.close()

@@ -22,17 +22,17 @@ class ZenmlSettings(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
     url: HttpUrl
-    """As in ``ZENML_STORE_URL``, whose value it has by default."""
+    """As in ``ZENML_STORE_URL``, whose value is the default."""
     key: SecretTable = Field(default_factory=lambda: SecretTable(env=KEY_VARIABLE))
     """The API key of a service account."""
     project: Annotated[str, StringConstraints(min_length=1, max_length=200)] | None = None
     """The name or id of the project; None: the server's default."""
     poll_s: Annotated[float, Field(ge=0.05, le=3600, allow_inf_nan=False)] = 10.0
-    """The time between two looks at a run."""
+    """The interval between two requests for the status of a run."""
     timeout_s: Annotated[float, Field(gt=0, le=300, allow_inf_nan=False)] = 60.0
     """The limit for one request."""
     allow_private: Hosts = False
-    """Whether its address may be loopback or private; or the hosts that may."""
+    """Whether its address may be loopback or private, or a list of hosts whose address may."""
     allow_http: bool = False
     """Whether the URL may be http to a host that is not loopback."""
 
@@ -65,7 +65,7 @@ class ZenmlSettingsError(ValueError):
 
 
 def read_zenml(table: object) -> ZenmlSettings | None:
-    """Return the settings; None if there are none.
+    """Returns the settings; None if there are none.
 
     Raises:
         ZenmlSettingsError: they are invalid.
@@ -79,8 +79,8 @@ def read_zenml(table: object) -> ZenmlSettings | None:
 
 
 def anchored_zenml(table: object, base: Path, env: Mapping[str, str]) -> object:
-    """Return the table with the file of its key resolved in ``base``, and the URL of the environment if it has none;
-    other values are left for validation."""
+    """Returns the table with the key's file resolved in ``base``, and with the URL of the environment if it has none.
+    Other values are left for validation."""
     if not isinstance(table, Mapping):
         return table
     anchored: dict[str, Any] = dict(table)

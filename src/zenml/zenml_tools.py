@@ -26,13 +26,13 @@ from .zenml_settings import ZenmlSettings
 
 ZENML_SOURCE: Final = "zenml"
 WAIT_S: Final = 1800.0
-"""The longest time of a call that is not detached."""
+"""The maximum time of a call that is not detached."""
 MAX_WAIT_S: Final = 86_400.0
-"""The same of a detached one: as long as results are kept by default."""
+"""The maximum time of a detached call: as long as results are kept by default."""
 MAX_FAILED_POLLS: Final = 30
-"""Looks at a run that fail in a row, before the call gives up; the run continues."""
+"""The failed status requests in a row after which the call gives up; the run continues."""
 LOOKS_AFTER_UNKNOWN: Final = 3
-"""How often a run is looked for whose start was not answered, before the outcome is unknown."""
+"""How often to search a run whose start was not answered, before the outcome counts as unknown."""
 MAX_ARTIFACTS: Final = 100
 _SUCCESSFUL: Final = frozenset({"completed", "cached", "skipped"})
 
@@ -40,7 +40,7 @@ _Name = Annotated[str, StringConstraints(min_length=1, max_length=255)]
 
 
 class TriggerArguments(Arguments):
-    """Which pipeline, and how it runs."""
+    """The pipeline, and how to run it."""
 
     snapshot: _Name = Field(description="Name or id of the pipeline snapshot.")
     parameters: dict[str, Any] = Field(default={}, max_length=200, description="Parameters of the pipeline.")
@@ -59,14 +59,14 @@ class TriggerArguments(Arguments):
 
 
 class StopArguments(Arguments):
-    """Which run."""
+    """The run to stop."""
 
     run_id: _Name = Field(description="The id of the run.")
     graceful: bool = Field(default=False, description="Let running steps finish where possible.")
 
 
 class ArtifactArguments(Arguments):
-    """Which artifacts."""
+    """The artifacts to find."""
 
     id: _Name | None = Field(default=None, description="The id of one artifact version.")
     name: _Name | None = Field(default=None, description="All versions of the artifact with this name.")
@@ -76,7 +76,7 @@ class ArtifactArguments(Arguments):
 
 
 class StartArguments(Arguments):
-    """What is started; the audit has it."""
+    """The arguments of a start, for the audit."""
 
     snapshot: str
     run_name: str
@@ -84,7 +84,7 @@ class StartArguments(Arguments):
 
 @tool("zenml_start", read_only=False, open_world=True, idempotent=True, unmetered=True)
 async def _zenml_start(_arguments: StartArguments, _context: LookupContext) -> None:
-    """Starts a run, unless it is there already."""
+    """Starts a run, unless it exists already."""
     raise NotImplementedError  # each call gives it its function
 
 
@@ -102,7 +102,7 @@ def zenml_tools(client: ZenmlClient, settings: ZenmlSettings, stops: RunStops) -
             return detached_answer(await context.detach(changed={}, timeout_s=seconds))
         run_name = run_name_of(context.call_id)
         try:
-            # A deadline, a lost connection and the daemon's end cancel, too; then the run continues.
+            # Deadlines, lost connections and shutdowns cancel a call too; the run then continues.
             with stops.after_cancel(run_name, lambda: arguments.on_cancel == "stop" and context.cancel_requested):
                 run = await _start(client, settings, arguments, run_name, context)
                 async with asyncio.timeout(arguments.timeout_s):
@@ -166,7 +166,7 @@ async def _start(
     run_name: str,
     context: OrchestrationContext,
 ) -> dict[str, Any]:
-    """Start the run, once: a call that continues after a restart finds the one that it started."""
+    """Starts the run once: a call that continues after a restart finds its earlier run."""
     configuration = {**arguments.configuration, "run_name": run_name}
     if arguments.parameters:
         configuration["parameters"] = arguments.parameters
@@ -210,7 +210,7 @@ def _is_id(text: str) -> bool:
 
 
 async def _started(client: ZenmlClient, run_name: str, poll_s: float) -> dict[str, Any]:
-    """The run whose start was not answered, if it was started."""
+    """Searches the run of a start that was not answered."""
     for _ in range(LOOKS_AFTER_UNKNOWN):
         await asyncio.sleep(poll_s)
         try:
@@ -224,7 +224,7 @@ async def _started(client: ZenmlClient, run_name: str, poll_s: float) -> dict[st
 async def _wait(
     client: ZenmlClient, settings: ZenmlSettings, run: Mapping[str, Any], context: OrchestrationContext
 ) -> dict[str, Any]:
-    """Look at the run until it ends."""
+    """Waits until the run ends."""
     run_id, failed = str(run["id"]), 0
     while True:
         try:
