@@ -177,7 +177,7 @@ def test_each_fault_of_a_cluster_is_shown_by_tests_that_are_there() -> None:
     page = (ROOT / "docs" / "cluster.md").read_text(encoding="utf-8")
     rows = page.partition("| fault |")[2].partition("\n\n")[0].splitlines()[2:]
     assert rows
-    folders = (ROOT / "tests" / "e2e" / "cluster", ROOT / "tests" / "daemon" / "cluster")
+    folders = [ROOT / "tests" / folder for folder in ("e2e/cluster", "daemon/cluster", "store/postgres")]
     defined = {
         name
         for folder in folders
