@@ -1,4 +1,4 @@
-"""How a tool reads the recorded runs of agents. The daemon implements it with the store."""
+"""The interface by which tools read the recorded runs of agents. The daemon implements it with the store."""
 
 from collections.abc import Collection
 from typing import Protocol
@@ -13,7 +13,7 @@ class AgentRecords(Protocol):
     async def runs(
         self, principal: Principal, *, agent: str | None, states: Collection[AgentRunState], limit: int
     ) -> list[AgentRunSummary]:
-        """The newest runs, without those that another call made; of one agent, or of all.
+        """The newest runs of one agent, or of all agents. Runs that were made by other calls are omitted.
 
         Raises:
             ServiceUnavailableError: the database cannot be read.
@@ -36,5 +36,5 @@ class AgentRecords(Protocol):
 
     @property
     def kept(self) -> str:
-        """How long results are kept, and which settings say so, as a sentence."""
+        """A sentence with the retention of results and the settings that determine it."""
         ...

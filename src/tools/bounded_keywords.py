@@ -1,4 +1,4 @@
-"""Keywords of JSON Schema, with bounded time where jsonschema's own could take too long. Pure."""
+"""Keywords of JSON Schema with bounded time, in place of keywords of jsonschema that could take too long. Pure."""
 
 import json
 import threading
@@ -18,7 +18,7 @@ class TooManyStepsError(Exception):
 
 
 class _Steps(threading.local):
-    """The keywords that the check running in this thread may still evaluate."""
+    """The number of keywords that the check in this thread may still evaluate."""
 
     left = 0
 
@@ -47,7 +47,7 @@ def _counted(keyword: _Keyword) -> _Keyword:
 def with_bounded_keywords(validator_class: Any) -> Any:
     """The class of a JSON Schema draft, with some keywords replaced and all of them counted.
 
-    A check raises ``TooManyStepsError`` beyond ``limit_steps``, which is set before each.
+    A check raises ``TooManyStepsError`` beyond ``limit_steps``, which is set before each check.
     """
     keywords: dict[str, _Keyword] = {
         **validator_class.VALIDATORS,

@@ -1,4 +1,4 @@
-"""The state of a call, as its principal can look it up by id."""
+"""The state of a call, which its principal can look up by id."""
 
 from typing import Final, Literal
 
@@ -9,7 +9,7 @@ from ..protocol.input_request import InputRequest
 from ..protocol.tool_call import Progress, ToolResult
 
 SHOWN_ID_CHARS: Final = 120
-"""A longer id is shortened in a message."""
+"""Messages shorten longer ids."""
 
 CallState = Literal["waiting", "running", "ending", "paused", "done", "failed", "interrupted", "expired", "unknown"]
 """The first four: no answer yet; ``paused``: it waits for a person. ``interrupted``: the daemon ended while it ran, and
@@ -28,7 +28,7 @@ class CallInfo(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds until its deadline, while it has no answer."""
     progress: Progress | None = None
     requests: tuple[InputRequest, ...] = ()
-    """While it is paused: its requests to a person."""
+    """Its requests to a person, while it is paused."""
     expires_at: float | None = None
     """When the requests expire, while it is paused."""
     outcome: str | None = None

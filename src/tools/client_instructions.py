@@ -1,4 +1,4 @@
-"""The instructions that clients get when they connect, and pass on to their model. Pure."""
+"""The instructions that clients get when they connect and pass on to their model. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
@@ -7,7 +7,7 @@ from ..protocol.terminal_text import one_line
 from .tool_catalog import ToolsetView
 
 MAX_BYTES: Final = 2047
-"""The most bytes in UTF-8: MCP clients read at most 2 KB."""
+"""The maximum size in UTF-8: MCP clients read at most 2 KB."""
 
 _LISTED_BYTES: Final = 400
 """The space for the names of listed tools, if most tools are not listed."""
@@ -16,9 +16,9 @@ _SOURCES_BYTES: Final = 1000
 text.
 """
 _MAX_SOURCES: Final = 5
-"""The most sources that are quoted; the others are named."""
+"""The maximum number of quoted sources; the others are only named."""
 _NAMED_BYTES: Final = 200
-"""The space for the names of the others."""
+"""The space for the names of the sources that are not quoted."""
 SOURCE_INSTRUCTIONS: Final = "toold://instructions/"
 """The prefix of the URI of the resource with a source's whole instructions; the source's name follows."""
 
@@ -26,8 +26,8 @@ SOURCE_INSTRUCTIONS: Final = "toold://instructions/"
 def instructions(view: ToolsetView, *, simulated: bool) -> str:
     """Describes the session's tools, how they are presented and how to use them, in at most ``MAX_BYTES``.
 
-    The same text for every transport, and for the tool ``00_INIT``. ``simulated``: the simulator answers instead of
-    vendors. What sources say is at the end, each on one line that begins with the source's name.
+    The text is the same for every transport and for the tool ``00_INIT``. ``simulated``: the simulator answers instead
+    of vendors. The instructions of sources are at the end, each on a line that begins with the source's name.
     """
     classic = view.toolset.presentation == "classic"
     opening = f"toold answers tool calls. This session has the toolset {view.toolset.name!r}: "
@@ -41,7 +41,7 @@ def instructions(view: ToolsetView, *, simulated: bool) -> str:
 
 
 def _modules(view: ToolsetView, max_bytes: int) -> str:
-    """The number of functions per module, largest first, so that those that do not fit have the fewest."""
+    """The number of functions per module, largest first, so that small modules are omitted if the space is short."""
     modules = [f"{name} ({count})" for name, count in view.stubs.sizes]
     counted = f"{len(view.tools)} tools, as functions in modules: "
     return counted + _list(modules, max_bytes - len(counted), "see read_stubs")
@@ -60,7 +60,7 @@ def _list(names: Sequence[str], max_bytes: int, where: str) -> str:
 
 
 def _presented(view: ToolsetView) -> Iterable[str]:
-    """How tools are presented, and how to find those that are not listed."""
+    """How tools are presented, and how to find tools that are not listed."""
     presentation = view.toolset.presentation
     if presentation == "classic":
         yield "Presentation: classic. Each tool is listed with its arguments."
@@ -97,7 +97,7 @@ def _advice(view: ToolsetView, *, simulated: bool) -> Iterable[str]:
 
 
 def _of_sources(texts: Mapping[str, str]) -> list[str]:
-    """The instructions of sources in ``_SOURCES_BYTES``; room that short texts do not need goes to longer ones."""
+    """The instructions of sources in ``_SOURCES_BYTES``; longer texts use the space that short texts leave."""
     lines = {
         name: f"The source {name} says about its tools: {one_line(text, MAX_BYTES)}"
         for name, text in list(texts.items())[:_MAX_SOURCES]

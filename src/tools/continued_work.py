@@ -1,4 +1,4 @@
-"""Continues work that takes several calls, even for clients that invent its id or send none."""
+"""Continues work that takes several calls, even for clients that invent its id or omit it."""
 
 import re
 from collections.abc import AsyncIterator
@@ -62,7 +62,7 @@ def check_continued(number: int, continuation_id: str | None, context: ToolConte
     """Gives a notice if a step above 1 does not name the work that it continues.
 
     Raises:
-        InvalidArgumentsError: it does not, and arguments are strict.
+        InvalidArgumentsError: the step does not name its work, and arguments are strict.
     """
     if number > 1 and continuation_id is None and not context.accept_former(_NO_ID, each_time=True):
         problem = f"step {number} needs the continuation_id of the previous step's answer; without one start at step 1"

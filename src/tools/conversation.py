@@ -23,13 +23,14 @@ class Turn(msgspec.Struct, frozen=True, omit_defaults=True):
     files: tuple[str, ...] = ()
     """Names of the files sent with it. Their content is not stored: callers that refer to them send them again."""
     at: float = 0.0
-    """The time at which it was added, in Unix seconds; set by ``add``."""
+    """The time of its addition, in Unix seconds; set by ``add``."""
 
 
 class Conversation(Protocol):
     """Locked by one call at a time: ``async with context.conversation(continuation_id) as conversation``.
 
-    If the block ends without an error, added turns and ``state`` are stored; otherwise nothing is. The number of tokens
+    If the block ends without an error, added turns and ``state`` are stored; otherwise, nothing is stored. The number
+    of tokens
     is limited (``conversation_tokens``): beyond the limit, the oldest turns are deleted.
     """
 

@@ -1,4 +1,4 @@
-"""The errors of files that callers may not read, or that are not files. Pure."""
+"""The errors for paths that callers may not read, or that are not files. Pure."""
 
 import errno
 import os

@@ -1,4 +1,4 @@
-"""Forms for ``ToolContext.elicit``: the schema of a pydantic model as MCP's elicitation has it, and the answer as an
+"""Forms for ``ToolContext.elicit``: converts a pydantic model to a schema of MCP's elicitation, and the answer to an
 instance of the model. Pure.
 """
 

@@ -1,7 +1,8 @@
-"""Arguments as earlier servers accepted them: other names, values as text, and arguments that have no meaning here.
+"""Adapts arguments in forms of earlier servers: other names, values as text, and arguments without a meaning here.
 Pure.
 
-``bind`` calls this only if the arguments do not match, so calls that use the listed names pay nothing. A tool declares
+``bind`` calls this only if the arguments do not match, so calls with the listed names cost nothing more. A tool
+declares
 the former forms of an argument with the argument itself; its listed schema shows the current form only::
 
     class SearchArguments(Arguments):
@@ -46,8 +47,8 @@ _SHOWN_CHARS: Final = 40
 class FormerNames:
     """Metadata of a field: the names that earlier servers gave to this argument.
 
-    With ``clamped``, a number under such a name that exceeds the current bounds is replaced by the bound: for amounts
-    such as the length of a list, of which earlier servers allowed more.
+    With ``clamped``, a number under such a name that exceeds the current bounds is replaced by the bound. This suits
+    amounts, such as the length of a list, for which earlier servers had higher bounds.
     """
 
     names: tuple[str, ...]
@@ -63,15 +64,16 @@ class FormerValues:
     """Metadata of a field: how earlier servers wrote its values."""
 
     convert: Callable[[Any], Any]
-    """Returns the value in the current form, and a value that it does not recognize unchanged, the same object."""
+    """Returns the value in the current form; returns an unrecognized value unchanged, as the same object."""
 
 
 @dataclass(frozen=True, slots=True)
 class FormerArgument:
-    """An argument of earlier servers whose values mean values of another argument now."""
+    """An argument of earlier servers whose values correspond to values of another argument now."""
 
     now: str
-    """The current argument. If a call has both arguments, the value of the former one is used: it is more specific."""
+    """The current argument. If a call has both arguments, the value of the former argument is used, because it is more
+    specific."""
     values: Mapping[str, Any]
     """Former value, a text or ``true`` or ``false`` → current value; None if the former value is the default now. Other
     values are unknown; null is the default."""
@@ -92,7 +94,7 @@ class _FormerArguments(NamedTuple):
     ignored: Mapping[str, str]
     """Former name → why it has no effect."""
     replaced: Mapping[str, FormerArgument]
-    """Former name → what its values mean now."""
+    """Former name → the current meaning of its values."""
     converters: Mapping[str, FormerValues]
     """Current name → how former values are converted."""
     not_null: frozenset[str]
@@ -104,7 +106,7 @@ def adapt_arguments(
 ) -> AdaptedArguments | None:
     """The arguments under their current names and as the JSON types of the schema; None if nothing can be adapted.
 
-    Values are converted only where no meaning is lost: ``"0.5"`` where a number is needed, ``"true"`` where a boolean
+    Values are converted only if no meaning is lost: ``"0.5"`` where a number is needed, ``"true"`` where a boolean
     is needed, the JSON text of an array or an object, one text where an array of texts is needed, null for an optional
     argument, and what ``FormerValues`` converts.
 
@@ -172,7 +174,7 @@ def _former_arguments(model: type[BaseModel]) -> _FormerArguments:
 
 
 def default_notices(arguments: BaseModel) -> tuple[str, ...]:
-    """A sentence about each argument that was not sent and whose default differs from earlier servers' default."""
+    """A sentence about each omitted argument whose default differs from that of earlier servers."""
     changed: Mapping[str, str] = getattr(arguments, "former_defaults", {})
     return tuple(f"{name}: {text}." for name, text in changed.items() if name not in arguments.model_fields_set)
 

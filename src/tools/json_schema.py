@@ -1,4 +1,5 @@
-"""Validates arguments by a JSON Schema from outside, such as that of an API's operation or another server's tool. Pure.
+"""Validates arguments by a JSON Schema from outside, such as the schema of an API operation or of another server's
+tool. Pure.
 
 Arguments are checked with ``jsonschema``, by the draft in ``$schema`` or 2020-12. Checks that could take very long are
 replaced or omitted: patterns run on RE2 if it supports them, equal items are compared as JSON, and
@@ -36,10 +37,10 @@ if TYPE_CHECKING:
 Arguments = dict[str, Any]
 
 MAX_STEPS_AT_ONCE: Final = 3_000
-"""How many keywords a check on the event loop may evaluate, which takes some 50 ms."""
+"""The maximum keywords that a check on the event loop evaluates, which takes some 50 ms."""
 MAX_STEPS: Final = 10_000
 MAX_STEPS_PER_VALUE: Final = 200
-"""How many keywords any check may evaluate, and how many more per value. References can multiply them: twenty
+"""The maximum keywords that any check evaluates, and the addition per value. References can multiply them: twenty
 definitions, each of which refers twice to the next, make a million."""
 
 _UNCHECKABLE: Final = (
@@ -55,10 +56,10 @@ class JsonSchema:
     """A tool's arguments as a JSON Schema; the tool's function gets a plain dict.
 
     Raises:
-        ValueError: it is not a JSON Schema of an object, or has references that it does not define.
+        ValueError: the schema is not a JSON Schema of an object, or has undefined references.
     """
 
-    # Whether a check on the event loop was given up; from then on, all checks run in threads.
+    # Whether a check on the event loop was given up; all later checks run in threads.
     _slow = False
 
     def __init__(self, schema: dict[str, Any]) -> None:
@@ -79,7 +80,7 @@ class JsonSchema:
 
     @classmethod
     def _part_of(cls, schema: dict[str, Any]) -> "JsonSchema":
-        """A part of a schema that was checked. It is not checked again, because that would take milliseconds."""
+        """A part of a checked schema. It is not checked again, because that would take milliseconds."""
         part = cls.__new__(cls)
         part.schema = schema
         return part
@@ -112,7 +113,7 @@ class JsonSchema:
         return self._slow or takes_long(arguments)
 
     def check_at_once(self, tool: str, arguments: Arguments) -> None:
-        """Does what ``check`` does, unless that takes long; then ``takes_long`` returns true, and the caller has to
+        """Like ``check``, but gives up if the check takes long; ``takes_long`` then returns true, and the caller has to
         call ``check``.
 
         Raises:
@@ -225,8 +226,8 @@ def _check_schema(validator_class: Any, schema: dict[str, Any]) -> None:
 
 
 def _is_certainly_valid(validator_class: Any, schema: dict[str, Any]) -> bool:
-    """Whether the compiled metaschema accepts it, in a thousandth of the time of ``jsonschema``. The latter decides
-    about all other schemas, since it knows every draft and has the error messages.
+    """Whether the compiled metaschema accepts the schema. This takes a thousandth of the time of ``jsonschema``, which
+    checks all other schemas, since it knows every draft and has the error messages.
     """
     if _is_deeper(schema, MAX_DEPTH):  # the compiled check recurses without a limit
         return False
@@ -240,7 +241,7 @@ def _is_certainly_valid(validator_class: Any, schema: dict[str, Any]) -> bool:
 @cache
 def _compiled_metaschema(validator_class: Any) -> "jsonschema_rs.Validator | None":
     """None if the compiler does not know the draft."""
-    # Not at the top: without sources no schema is checked.
+    # Imported here, because without sources no schema is checked.
     import jsonschema_rs  # noqa: PLC0415
 
     try:
@@ -273,7 +274,7 @@ def _check_references(schema: dict[str, Any]) -> None:
         try:
             resolver.lookup(target)
         except (Unresolvable, NoSuchResource, ValueError, AttributeError, TypeError):
-            # The last two: the library takes what is on the way to the target for a schema, even if it is a string.
+            # The last two errors: the library treats everything on the way to the target as a schema, even a string.
             raise ValueError(f"the schema refers to {target[:200]}, which it does not define") from None
 
 

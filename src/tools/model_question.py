@@ -31,7 +31,8 @@ class ModelQuestion:
     files: tuple[AttachedFile, ...] = ()
     """From ``read_files``, most important first: files that do not fit are omitted from the end."""
     optional_files: int = 0
-    """The last of the ``files`` that may all be omitted, those of earlier turns. They do not decide about the model."""
+    """The number of files of earlier turns, which are the last of ``files``. All may be omitted, and they do not affect
+    the choice of the model."""
     images: tuple[str, ...] = ()
     """``https:`` or ``data:image/`` URLs, from ``read_images``."""
     history: tuple[Turn, ...] = ()
@@ -44,13 +45,13 @@ class ModelQuestion:
     tools: tuple[FunctionTool, ...] = ()
     """Functions that the model may call; ``QuestionResult.completion.tool_calls`` has its calls."""
     tool_choice: ToolChoice | None = None
-    """Whether the model must call one of the ``tools``, or none."""
+    """Whether the model must call one of the ``tools``, or must call none."""
     web_search: bool = False
     """Whether the model may use its vendor's web search."""
     response_format: JsonFormat | None = None
     fallback: tuple[str, ...] | None = None
     """The models that are asked in this order if the first one fails before its answer begins (``failover``). None:
-    those that the operator named for the tool or the provider, unless ``provider`` is set."""
+    the operator's fallbacks for the tool or the provider, unless ``provider`` is set."""
     cache_key: str | None = None
     """Questions that begin with the same text share a key, so that the vendor can cache that text. The turns of a
     conversation use its id."""
@@ -69,7 +70,7 @@ class QuestionOptions(TypedDict, total=False):
     web_search: bool
     response_format: JsonFormat | None
     fallback: tuple[str, ...] | None
-    """The models to ask if the first one fails before its answer begins; None: those that the operator named."""
+    """The models to ask if the first one fails before its answer begins; None: the operator's fallbacks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +125,7 @@ class QuestionResult:
 
     @property
     def text(self) -> str:
-        """The model's answer. If it is empty, says why, because some clients show only the text."""
+        """The model's answer. If it is empty, the reason, because some clients show only the text."""
         if self.completion.text:
             return self.completion.text
         return f"({self.model.id} returned no text: {self._truncation or self.completion.finish_reason})"

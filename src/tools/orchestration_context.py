@@ -60,9 +60,9 @@ class LookupContext(ToolContext, Protocol):
     async def call_hidden(
         self, tool: Tool, arguments: Mapping[str, Json], *, name: str, daily_budget: Mapping[str, float]
     ) -> ToolResult:
-        """Call a tool that is in no catalog, as a child call with this name; the result is an error if it fails. What
-        such calls of the tool spend on a day, over all principals, must fit into ``daily_budget``, by currency.
-        Meanwhile this call holds no permit.
+        """Call a tool that is in no catalog, as a child call with this name; the result is an error if it fails. All
+        such calls of the tool, of all principals, may together spend at most ``daily_budget`` per day, by currency.
+        While the child runs, this call holds no permit.
         """
         ...
 
@@ -75,8 +75,8 @@ class LookupContext(ToolContext, Protocol):
         ...
 
     async def cancel_call(self, call_id: str) -> bool:
-        """Cancel a call of this principal. False if no call with this id is running or paused, or if it is ending
-        already.
+        """Cancel a call of this principal. Returns False if no call with this id is running or paused, or if the call
+        is ending already.
 
         Raises:
             ServiceUnavailableError: the database cannot be read or written.
@@ -84,9 +84,9 @@ class LookupContext(ToolContext, Protocol):
         ...
 
     async def decide(self, call_id: str, decisions: Sequence[tuple[str, InputDecision]]) -> list[str]:
-        """Take decisions on requests of a paused call of this principal, all or none; each is the request's id and the
-        decision. After the last one the call runs again. The same decision again changes nothing. Returns the ids of
-        the requests that are still open.
+        """Record decisions, by request id, on requests of a paused call of this principal: all or none. After the last
+        decision, the call runs again. Repeating a decision has no effect. Returns the ids of the requests that are
+        still open.
 
         Raises:
             NotFoundError: the principal has no such call.
@@ -121,7 +121,7 @@ class LookupContext(ToolContext, Protocol):
 
 
 class RunSpending(Protocol):
-    """What a call and all its descendants have spent, those that still run and those of earlier runs included."""
+    """The spending of a call and all its descendants, including running ones and those of earlier runs."""
 
     @property
     def usage_by_model(self) -> tuple[ModelUsage, ...]:
@@ -150,7 +150,7 @@ class RunSpending(Protocol):
 
 
 class OrchestrationContext(LookupContext, Protocol):
-    """For orchestration tools: those made with ``@tool(orchestration=True)``."""
+    """For orchestration tools, which are made with ``@tool(orchestration=True)``."""
 
     @property
     def sandbox(self) -> Sandbox:
@@ -180,13 +180,14 @@ class OrchestrationContext(LookupContext, Protocol):
 
         ``journal``: the child is journalled even if its tool is local, so a resumed run returns its stored result, as
         long as it has the same tool name and arguments, even if the tool has gone or changed since. If the result has
-        expired, the child results in ``RESULT_EXPIRED``, although its tool could run again: it might answer otherwise.
+        expired, the child results in ``RESULT_EXPIRED``. Its tool does not run again, because it might answer
+        differently.
 
-        ``within``: the names of the tools that the child, its children and so on may find and call, of those that this
+        ``within``: the names of the tools that the child and its descendants may find and call, among those that this
         call may call. It does not apply to ``tool`` itself.
 
         ``on_chunk`` gets the text that the child streams, in order, on the event loop, and must not block or raise;
-        the child's ``streaming`` is then true. Without it, what a child streams is dropped. A stored result streams
+        the child's ``streaming`` is then true. Without it, the child's stream is dropped. A stored result streams
         nothing.
 
         Returns its result: outputs, or the error, for example for an unknown tool or invalid arguments. A result with
@@ -218,17 +219,17 @@ class OrchestrationContext(LookupContext, Protocol):
         ...
 
     def decision(self, request_id: str) -> InputDecision | None:
-        """What was decided on a request with which this call paused (``CallPausedError``); None if it has not paused
+        """The decision on a request with which this call paused (``CallPausedError``); None if the call has not paused
         with this request, or if the request is still open.
         """
         ...
 
     def needed_credentials(self, tool: str) -> tuple[CredentialField, ...]:
-        """The credentials of its caller that a tool needs; none if this call may not call a tool of this name."""
+        """The caller's credentials that a tool needs; none if this call may not call a tool of this name."""
         ...
 
     async def missing_credential(self, wanted: CredentialField) -> str | None:
-        """A text that says where the principal gives a credential; None if the credential is stored.
+        """A text that tells where to enter a credential; None if the credential is stored.
 
         Raises:
             ServiceUnavailableError: the vault cannot be read.
@@ -236,7 +237,7 @@ class OrchestrationContext(LookupContext, Protocol):
         ...
 
     async def earlier_steps(self) -> EarlierSteps:
-        """What earlier runs of this call did, if it is resumed: for a tool that checks whether it repeats them.
+        """The steps of earlier runs of this call, if it is resumed, for a tool that checks whether it repeats them.
 
         Raises:
             ServiceUnavailableError: the database cannot be read.
@@ -252,25 +253,25 @@ class OrchestrationContext(LookupContext, Protocol):
         daily: Mapping[str, float] | None = None,
         models: Iterable[Model] = (),
     ) -> RunSpending:
-        """Limit what this call and all its descendants spend at vendors from now on; returns their bill.
+        """Limit the future spending of this call and all its descendants at vendors; returns their bill.
 
         Before each request, its estimated tokens and cost (its prompt, and ``max_tokens`` or a typical answer) must fit
-        into what is left of ``amounts`` (money by currency) and ``max_tokens`` here and in each call around this one:
-        so an agent that another one calls has what that one has left. Else the request is not sent, and its call
-        fails with ``RATE_LIMITED``: retryable only while other requests have reserved the rest. An answer may be longer
-        than estimated, so the last one can exceed a limit; no request follows it.
+        into the rest of ``amounts`` (money by currency) and ``max_tokens`` of this call and of each call around it. So
+        an agent that is called by another agent shares the rest of its limits. Otherwise the request is not sent, and
+        its call fails with ``RATE_LIMITED``, which is retryable only while other requests have reserved the rest. An
+        answer may be longer than estimated, so the last answer can exceed a limit; no request follows it.
 
-        ``daily`` limits what all runs of ``owner`` cost per day, of all principals; it is restored after a restart.
+        ``daily`` limits the cost per day of all runs of ``owner``, of all principals; it survives a restart.
         ``owner``, an agent's name, appears in errors, and its calls must be those of the tool with this name.
 
-        ``models``: those that the run will ask. With ``amounts`` or ``daily``, a model without a price in these
-        currencies is refused at once, later ones before their first request.
+        ``models`` are the models that the run will ask. With ``amounts`` or ``daily``, a model without a price in these
+        currencies is refused at once, and any other such model before its first request.
 
-        In a resumed call, what its run spent before counts; only requests that a crash interrupted are not known.
+        In a resumed call, the earlier spending of its run counts too, except for requests that a crash interrupted.
 
         Raises:
-            ServiceUnavailableError: a model's cost cannot be counted; the message says what to set. Or the database
-                cannot be read.
+            ServiceUnavailableError: a model's cost cannot be counted, and the message names the setting; or the
+            database cannot be read.
             RateLimitedError: as for ``ServiceUnavailableError``, for ``daily``.
             RuntimeError: this call has limited its spending before.
         """
@@ -281,9 +282,9 @@ class OrchestrationContext(LookupContext, Protocol):
         call under the same name does not run again; its stored result is returned.
 
         Results of local tools are not stored, so those children run again. A child that was interrupted results in
-        ``OUTCOME_UNKNOWN``, unless its tool is idempotent: then it runs. A child that succeeded with other arguments
-        results in ``REQUEST_ID_CONFLICT``. To retry a child that failed, give it a new name. A child whose parts did
-        not all succeed runs again under its own name, and resumes: its parts that ended do not run again.
+        ``OUTCOME_UNKNOWN``; if its tool is idempotent, it runs again. A child that succeeded with other arguments
+        results in ``REQUEST_ID_CONFLICT``. To retry a child that failed, give it a new name. A child with failed parts
+        runs again under its own name, and resumes: its parts that ended do not run again.
 
         Raises:
             NotFoundError: there is no such call of this tool, or it belongs to another principal.
@@ -310,12 +311,12 @@ class OrchestrationContext(LookupContext, Protocol):
         ...
 
     def report_parts(self, parts: PartsOutcome) -> None:
-        """Report in the answer's metadata how the parts of this call ended, for calls that this one is a part of."""
+        """Report in the answer's metadata how the parts of this call ended, for the calls that contain this call."""
         ...
 
     @property
     def detached(self) -> bool:
-        """Whether this is a detached call, for whose answer no client waits."""
+        """Whether this is a detached call: no client waits for its answer."""
         ...
 
     async def detach(self, *, changed: Mapping[str, Json], timeout_s: float) -> str:

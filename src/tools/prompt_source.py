@@ -1,4 +1,5 @@
-"""How a hosted agent gets the prompt of a role. ``prompts`` implements it; the agents know only this protocol."""
+"""The interface by which a hosted agent gets the prompt of a role. ``prompts`` implements it; agents know only this
+protocol."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,8 +10,8 @@ TemplateFormat = Literal["mustache", "f-string", "none"]
 
 
 class PromptError(Exception):
-    """No source has the prompt, or its template cannot be filled in. The message is for the operator: it says which
-    sources were asked, and why each of them did not return the prompt. It contains no key. ``shown`` is for callers
+    """No source has the prompt, or its template cannot be filled in. The message is for the operator: it lists the
+    requested sources, and why each did not return the prompt. It contains no key. ``shown`` is for callers
     without the operator right: it contains no paths and addresses either.
     """
 
@@ -25,11 +26,11 @@ class PromptQuery:
 
     role: str
     inline: str | None = None
-    """The text itself, if the configuration has it."""
+    """The text itself, if the configuration contains it."""
     ref: str | None = None
     """The name of the prompt at the servers. Without it, only ``inline`` and files are considered."""
     tag: str | None = None
-    """The tag of the version; by default the one of the settings."""
+    """The tag of the version; by default, the tag in the settings."""
     variables: Mapping[str, object] = field(default_factory=dict)
     """The values of the template's variables: the role's ``metadata`` and the call's ``variables``. A string is
     inserted as it is, any other value as JSON."""

@@ -1,7 +1,7 @@
-"""The texts of conversational answers: how a client that reads texts only gets the ``continuation_id``. Pure.
+"""The texts of conversational answers, from which clients that read only texts get the ``continuation_id``. Pure.
 
 ``prose``: the tool's text, and then a separate text ``continuation_id: …``. ``json``: the tool's text within a JSON
-object, as earlier servers answered it (docs/protocol.md, The text of conversational answers).
+object, as earlier servers sent it (docs/protocol.md, The text of conversational answers).
 """
 
 from collections.abc import Mapping
@@ -44,8 +44,8 @@ _CONSENSUS_DONE: Final = "consensus_workflow_complete"
 def result_text_for(
     requested: ResultText | None, toolset: ResultText | None, setting: ResultText | None, *, former: bool
 ) -> ResultText:
-    """The form for a session: what its client requested, else its toolset's, else the operator's; by default ``json``
-    for a client that used an argument name of an earlier server.
+    """The form for a session: requested by its client, else of its toolset, else set by the operator. The default is
+    ``json`` for a client that used an argument name of an earlier server.
     """
     return requested or toolset or setting or ("json" if former else "prose")
 
@@ -82,7 +82,7 @@ def former_answer(tool: str, text: str, data: Mapping[str, Any]) -> dict[str, An
 
 
 def former_error(error: ToolError) -> TextContent:
-    """An error as earlier servers answered it, for clients that read texts only."""
+    """An error as earlier servers sent it, for clients that read only texts."""
     answer = {"status": "error", "content": f"{error.code}: {error.message}", "content_type": "text"}
     return TextContent(msgspec.json.encode(answer).decode())
 

@@ -51,7 +51,7 @@ class RetainedResults(Protocol):
         """The result with this handle.
 
         Raises:
-            NotFoundError: it never existed, or belongs to another principal.
+            NotFoundError: the result never existed, or belongs to another principal.
             ResultExpiredError: its retention has passed, or newer results took its space.
             ServiceUnavailableError: the disk cannot be read.
         """

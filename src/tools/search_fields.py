@@ -14,7 +14,7 @@ _WORD: Final = re.compile(r"[^\W_]+")
 _JOINED: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 """The words in ``listFilesByID2``."""
 _REQUEST: Final = re.compile(r"(?:\A|\n\n)(GET|POST|PUT|PATCH|DELETE|HEAD|OPTIONS|TRACE) (/\S*)\s*\Z")
-"""Method and path, with which descriptions of API operations end."""
+"""Method and path, at the end of descriptions of API operations."""
 _PATH_PARAMETER: Final = re.compile(r"\{[^{}]*\}")
 _SENTENCE_END: Final = re.compile(r"(?<=[.!?])\s|\n")
 _IMPERATIVE: Final = re.compile(
@@ -27,7 +27,7 @@ _QUESTION: Final = re.compile(
 _PHRASE: Final = re.compile(rf"\b(?:{'|'.join(PHRASES)})\b", re.IGNORECASE)
 _TITLE_CHARS: Final = 200
 _NAMED, _PLURAL_NAMED = 0.2, 0.7
-"""The certainty that a query without a verb wants to read or list what it names."""
+"""The certainty that a query without a verb asks to read or list the named objects."""
 
 
 class Field(Enum):
@@ -46,7 +46,7 @@ class Field(Enum):
 
 @dataclass(frozen=True, slots=True)
 class RankedTool:
-    """A tool as search knows it."""
+    """The form of a tool that search uses."""
 
     info: ToolInfo
     source: str
@@ -58,14 +58,14 @@ class SearchText:
 
     fields: Mapping[Field, frozenset[str]]
     title: frozenset[str]
-    """The words that say what it does: those of the first sentence, or of the name if there is none."""
+    """The words that describe its action: those of the first sentence, or of the name if there is no description."""
     surface: frozenset[str]
     """The words of name and title with their endings."""
     own_name: str
     sentence: str
     """The first sentence of the description."""
     comprehensive: bool
-    """Whether its name says that it is about all objects, without a restriction."""
+    """Whether the name indicates that the tool is about all objects, without a restriction."""
     action: Action | None
     verbs: frozenset[str]
     """The first stems of its title and its name, and the stem of the verb that names its action."""
@@ -83,9 +83,9 @@ class QueryWords:
     action: Action | None
     """The action that the query asks for, if a word names one."""
     verb: str
-    """The stem of that word."""
+    """The stem of the word that names the action."""
     certainty: float
-    """How certain the action is, from 0 to 1. A query without a verb is assumed to ask for what it names."""
+    """The certainty of the action, from 0 to 1. A query without a verb is assumed to ask for the named objects."""
 
 
 def words(text: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""The words of queries and tools: stop words, stems, synonyms, phrases, and the verbs that say what a tool does. Pure.
+"""The words of queries and tools: stop words, stems, synonyms, phrases, and the verbs that name actions. Pure.
 
 The lists have common English and terms of software and business, not the names of particular APIs.
 """
@@ -19,7 +19,7 @@ STOP_WORDS: Final = frozenset(
 """Words without meaning for tools."""
 
 VAGUE: Final = frozenset({"new", "recent", "latest", "last", "current", "open", "later", "next", "own", "other", "now"})
-"""Words that say little about a tool: they count a third."""
+"""Words that distinguish tools only a little; they count a third."""
 
 
 class Action(Enum):
@@ -31,7 +31,7 @@ class Action(Enum):
     UPDATE = "update"
     DELETE = "delete"
     OTHER = "other"
-    """It changes something in another way, such as by sending or starting it."""
+    """Any other change, such as sending or starting something."""
 
 
 _VERBS: Final[Mapping[Action, str]] = {
@@ -256,11 +256,11 @@ PHRASES: Final[Mapping[str, str]] = {
 }
 """Phrases of queries, and the words that replace them."""
 VERBAL: Final[Mapping[str, str]] = {"email": "send", "mail": "send", "text": "send", "ask": "request"}
-"""Nouns that are verbs at the beginning of a request, and the verbs that tools use for them."""
+"""Nouns that are verbs at the beginning of a request, with the corresponding verbs of tools."""
 _DERIVING: Final = ("er", "or", "ee", "able", "abl", "ment", "ion", "ation", "al")
 """Endings that make a noun or an adjective of a verb's stem."""
 _UNRELATED: Final = frozenset({"custom", "us", "act", "numb", "ord", "pag", "part", "port", "off"})
-"""Stems that such an ending makes an unrelated word, such as *customer*."""
+"""Stems that become an unrelated word with such an ending, as in *customer*."""
 
 
 @lru_cache(maxsize=65536)

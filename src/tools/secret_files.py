@@ -22,7 +22,7 @@ _NAMES: Final = (
 _DATA: Final = re.compile(
     r"((.*[-_.])?credentials?|(.*[-_.])?secrets?)\.(txt|csv|json|ya?ml|toml|ini|cfg|conf|xml|properties|tfrc\.json)"
 )
-"""Data named after secrets. Code about secrets, such as ``secrets.py``, is readable."""
+"""Data files named after secrets. Code about secrets, such as ``secrets.py``, is readable."""
 _EXAMPLES: Final = ("*.example", "*.sample", "*.template", "*.dist")
 """Files that document secrets and contain none."""
 _PUBLIC: Final = ("*.pub", "*.pub.*")

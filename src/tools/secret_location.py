@@ -1,4 +1,4 @@
-"""Secrets that the operator stores in an environment variable or a file, and reading them.
+"""Secrets that the operator stores in an environment variable or a file.
 
 Their values are in no configuration, log line, error or ``repr``.
 """
@@ -66,7 +66,7 @@ class SecretLocation:
         return value
 
     def read_header_value(self, env: Mapping[str, str] = os.environ) -> str:
-        """Returns the current value, stripped, as an HTTP header can carry it.
+        """Returns the current value, stripped, for an HTTP header.
 
         Raises:
             SecretUnavailableError: as raised by ``read``, or the value is not one line of printable ASCII.

@@ -37,7 +37,7 @@ _TEMPLATES: Final[Mapping[str, str]] = {
 
 
 def setting_message(details: ErrorDetails) -> str:
-    """What is wrong with a setting; pydantic's own message if this module has none."""
+    """The message for an invalid setting; pydantic's message if this module has none."""
     kind, context = details["type"], details.get("ctx", {})
     if kind == "literal_error":
         options = re.findall(r"'([^']+)'", str(context["expected"]))
@@ -49,10 +49,10 @@ def setting_message(details: ErrorDetails) -> str:
 
 
 def condition_text(text: str) -> str:
-    """The text of a condition in a definition, as it is; a validator.
+    """A validator that returns the text of a condition unchanged.
 
     Raises:
-        PydanticCustomError: it is not a condition.
+        PydanticCustomError: the text is not a condition.
     """
     try:
         parse_filter(text)

@@ -45,13 +45,13 @@ class FunctionStub:
 
     function: str
     parameters: Mapping[str, StubParameter]
-    """By their Python names."""
+    """The parameters by their Python names."""
     more: PythonType | None
     """The type of further arguments; None if there are none."""
     result: PythonType
     text: str
     classes: tuple[str, ...]
-    """The source of their definitions."""
+    """The source of the classes in the signature."""
 
     def source(self, body: str) -> str:
         """The source of the function with its docstring and this body."""
@@ -105,7 +105,7 @@ def _parameter(name: str, fields: Fields, takes: TypeWriter) -> StubParameter:
 
 
 def _default(schema: object, kind: PythonType) -> str:
-    """The default in the signature; ``None`` if the schema has none, or it is long or not a plain value."""
+    """The default in the signature; ``None`` if the schema has no default, or if it is long or not a plain value."""
     value = schema.get("default") if isinstance(schema, Mapping) else None
     if isinstance(value, list | dict) or not kind.takes(value):
         return "None"

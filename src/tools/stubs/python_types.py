@@ -1,7 +1,7 @@
 """The Python types of JSON Schemas, for type checkers and readers. Pure.
 
-Only as far as Python's types go: the check of every call validates lengths, ranges and patterns. Schemas that no type
-can express, and references to missing definitions, become ``Any``.
+Types do not express lengths, ranges and patterns, which are validated with every call. Schemas that no type can
+express, and references to missing definitions, become ``Any``.
 """
 
 import json
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 MAX_CHOICES: Final = 100
-"""The largest number of values in a ``Literal``; more become their types."""
+"""The largest number of values in a ``Literal``; with more values, their types are used."""
 _MAX_LITERAL_CHARS: Final = 100
 _OF_VALUES: Final[Mapping[type, str]] = {
     type(None): "None",

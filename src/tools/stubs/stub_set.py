@@ -25,7 +25,7 @@ _USED: Final = frozenset(
 _TAKEN: Final = (
     sys.stdlib_module_names | frozenset(dir(builtins)) | {OWN_MODULE, "ToolError", "gather", "gather_settled"}
 )
-"""Names that programs use otherwise: a module with such a name would replace them."""
+"""Names that programs use for something else; a module with such a name would replace it."""
 _HEAD: Final = '''\
 """Tools as functions, for type checkers and authors of programs. They run only inside execute_code."""
 
@@ -74,7 +74,7 @@ class StubSet:
         return f"<StubSet of {len(self._tools)} tools in {', '.join(self.modules)}>"
 
     def index(self, modules: Iterable[str] | None = None) -> str:
-        """The names of all functions with a line each, by module; of all modules or of those named."""
+        """A line for each function, by module, of all modules or of the named ones."""
         return "\n".join(
             "\n".join([f"{name}:", *self.index_lines(name)]) for name in (self.modules if modules is None else modules)
         )
@@ -96,7 +96,7 @@ class StubSet:
         return self.signatures_within(names, sys.maxsize)[0]
 
     def signatures_within(self, names: Iterable[str], max_bytes: int) -> tuple[str, list[str]]:
-        """As many signatures as have at most ``max_bytes`` together, but at least one; and the names of the rest.
+        """As many signatures as fit into ``max_bytes``, but at least one; and the names of the rest.
 
         Modules are in alphabetical order; the functions of a module are in the order of the names. The names of the
         rest are ``module.function``.
@@ -119,7 +119,7 @@ class StubSet:
         return "\n\n".join(parts), []
 
     def source_for(self, module: str, functions: Iterable[str] | None = None) -> str:
-        """The source of a module: imports, classes and functions, all of them or those named.
+        """The source of a module: imports, classes, and all functions or the named ones.
 
         Raises:
             KeyError: there is no such module, or no such function in it.

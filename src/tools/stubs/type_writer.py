@@ -1,4 +1,4 @@
-"""Translates a JSON Schema with its parts and references to Python types and the classes that these use. Pure."""
+"""Translates a JSON Schema, with its parts and references, to Python types and classes. Pure."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -58,7 +58,7 @@ class TypeWriter:
         self._root = root
         self._class_name = class_name
         self._comments = comments
-        # By the schema's identity: an object that is referenced twice, or by itself, is one class.
+        # By the schema's identity, so that an object that is referenced twice, or by itself, is one class.
         self._named: dict[int, PythonType] = {}
         self._followed: frozenset[str] = frozenset()
         self._steps = 0
@@ -80,7 +80,7 @@ class TypeWriter:
         return any_of(self._of_kind(kind, schema, purpose, depth) for kind in (_list(kinds) or [kinds]))
 
     def fields(self, schema: Schema) -> Fields:
-        """The fields of an object: its own properties, and those of the schemas that it is composed of."""
+        """The fields of an object: its properties, and those of the schemas of which it is composed."""
         properties: dict[str, Any] = {}
         required: dict[str, None] = {}
         for part, always in islice(self._parts(schema, MAX_DEPTH), _MAX_STEPS):
@@ -192,7 +192,7 @@ def description(schema: object) -> str:
 
 
 def _hides(key: str, types: str) -> bool:
-    """Whether a field has the name of one of the types, which later annotations would then misread."""
+    """Whether a field has the name of one of the types; later annotations would then refer to the field."""
     return key in {"Literal", "NotRequired"} or re.search(rf"\b{re.escape(key)}\b", types) is not None
 
 

@@ -1,4 +1,4 @@
-"""``clink``: hands a task to a subagent: a program such as Claude Code, which asks its own model."""
+"""The tool ``clink``, which hands a task to a subagent: a program such as Claude Code, which asks its own model."""
 
 import asyncio
 import os
@@ -30,7 +30,7 @@ permit."""
 MAX_FILES: Final = 64
 MAX_IMAGES: Final = 16
 _QUOTED_CHARS: Final = 2000
-"""How much of stdout an error quotes."""
+"""The maximum characters of stdout that an error quotes."""
 
 
 class ClinkArguments(Arguments):
@@ -51,7 +51,7 @@ class ClinkArguments(Arguments):
 
 
 def clink_tools(subagents: Mapping[str, SubagentSettings]) -> list[Tool]:
-    """The tool ``clink`` for these subagents; none if there are none."""
+    """The tool ``clink`` for these subagents; empty without subagents."""
     if not subagents:
         return []
     permits = asyncio.Semaphore(MAX_SUBAGENTS)
@@ -122,7 +122,7 @@ async def _located(field: str, paths: Sequence[str], context: ToolContext) -> li
 
 
 def subagent_prompt(instructions: str, turns: Sequence[Turn], prompt: str, files: Sequence[Path]) -> str:
-    """What a subagent reads: the instructions of its role, the conversation so far, the task and the files. Pure."""
+    """The prompt of a subagent: the instructions of its role, the conversation so far, the task and the files. Pure."""
     history = "\n\n".join(tagged(turn.role, turn.text) for turn in turns)
     paths = "\n".join(f"- {path}" for path in files)
     parts = (
@@ -138,7 +138,7 @@ def answer_of(run: SubagentRun, name: str, settings: SubagentSettings) -> Subage
     """The answer of a program that ended. Pure.
 
     Raises:
-        ToolExecutionError: the program failed or says that it failed, or its output has another form. The message
+        ToolExecutionError: the program failed or reports an error, or its output has another form. The message
             quotes the end of stderr.
     """
     problem = (

@@ -1,4 +1,4 @@
-"""What a subagent wrote to stdout: its answer, and what its JSON says about the model and the tokens. Pure."""
+"""Reads the stdout of a subagent: its answer and, from JSON, the model and the tokens. Pure."""
 
 import math
 import re
@@ -10,14 +10,15 @@ from ...protocol.json_text import InvalidJsonError, parse_json
 from .subagent_settings import OutputForm
 
 MAX_ANSWER_CHARS: Final = 200_000
-"""Some 50,000 tokens: more would fill the context of the model that asked. The answer says that the rest is cut off."""
+"""Some 50,000 tokens; more would fill the context of the model that asked. The answer notes that the rest was cut
+off."""
 
 _ESCAPE: Final = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 """Colours, titles and cursor movements of terminals (ECMA-48)."""
 
 
 class SubagentOutputError(ValueError):
-    """The output does not have the expected form; the message says what is wrong."""
+    """The output does not have the expected form; the message names the problem."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +30,7 @@ class SubagentAnswer:
     """Whether the program reports an error; ``text`` is then its message."""
     model: str | None = None
     usage: dict[str, float] = field(default_factory=dict)
-    """Tokens and cost, as the program names them; toold bills none of them."""
+    """Tokens and cost under the program's names; toold does not bill them."""
 
 
 def read_output(stdout: str, form: OutputForm) -> SubagentAnswer:

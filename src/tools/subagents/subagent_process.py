@@ -1,4 +1,4 @@
-"""Runs a subagent: a process group with few variables, whose output is bounded, and which ends with its call."""
+"""Runs a subagent: a process group with few variables and bounded output, which ends with its call."""
 
 import asyncio
 import os
@@ -16,16 +16,17 @@ BASE_VARIABLES: Final = (
     *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "TMPDIR", "TZ", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE"),
     *("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME", "SSL_CERT_FILE", "SSL_CERT_DIR"),
 )
-"""The variables of the daemon that every subagent gets: where programs and logins are, and the language."""
+"""The daemon's variables that every subagent gets: the places of programs and logins, and the language."""
 
 MAX_OUTPUT_BYTES: Final = 8 * 1024 * 1024
-"""The size of stdout: the events of an hour's work. A program that writes more is ended."""
+"""The maximum size of stdout: enough for the events of an hour. A program that writes more is ended."""
 MAX_ERROR_BYTES: Final = 4096
-"""The end of stderr that an error quotes."""
+"""The size of the end of stderr that an error quotes."""
 TERMINATION_S: Final = 2.0
 """The time between SIGTERM and SIGKILL, if a call ends before its subagent."""
 PIPES_S: Final = 1.0
-"""How long the output of processes that a program left behind is awaited after its end; they are then ended too."""
+"""How long to wait, after the end of a program, for the output of processes that it left behind; they are then ended
+too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,7 @@ class SubagentRun:
 
 
 def subagent_environment(env: Mapping[str, str], more: Sequence[str]) -> dict[str, str]:
-    """The variables that a subagent gets: ``BASE_VARIABLES`` and ``more``, as far as they are set."""
+    """The variables of a subagent: those of ``BASE_VARIABLES`` and ``more`` that are set."""
     return {name: env[name] for name in (*BASE_VARIABLES, *more) if name in env}
 
 
@@ -63,7 +64,7 @@ async def run_subagent(command: Sequence[str], prompt: str, *, cwd: Path, env: M
     starting = asyncio.ensure_future(start)
     try:
         transport, pipes = await asyncio.shield(starting)
-    except asyncio.CancelledError:  # the program may run already, with processes that it started
+    except asyncio.CancelledError:  # the program and its processes may run already
         with suppress(OSError):
             await _end_group(*await starting)
         raise
@@ -74,7 +75,7 @@ async def run_subagent(command: Sequence[str], prompt: str, *, cwd: Path, env: M
     try:
         stdin = cast("asyncio.WriteTransport", transport.get_pipe_transport(0))
         stdin.write(prompt.encode(errors="replace"))
-        stdin.close()  # after what was written; a program may also end without reading it
+        stdin.close()  # after the data; a program may also end without reading it
         await pipes.done.wait()
         if pipes.overflowed:
             raise ToolExecutionError.content_free(
@@ -90,7 +91,7 @@ async def run_subagent(command: Sequence[str], prompt: str, *, cwd: Path, env: M
 
 
 class _Pipes(asyncio.SubprocessProtocol):
-    """What a program writes. ``Process.wait`` of asyncio would also wait for processes that inherited its pipes."""
+    """The output of a program. ``Process.wait`` of asyncio would also wait for processes that inherited its pipes."""
 
     def __init__(self) -> None:
         self.stdout = bytearray()
@@ -124,7 +125,7 @@ class _Pipes(asyncio.SubprocessProtocol):
 
 
 async def _end_group(transport: asyncio.SubprocessTransport, pipes: _Pipes) -> None:
-    """End what is left of the process group: the program if its call ended first, and processes that it started."""
+    """End the rest of the process group: the program, if its call ended first, and the processes that it started."""
     group = transport.get_pid()
     _signal_group(group, signal.SIGTERM)
     try:

@@ -11,7 +11,7 @@ from ...protocol.home_directory import expand_home
 from ..setting_messages import setting_message
 
 OutputForm = Literal["text", "claude", "codex", "gemini"]
-"""What a program writes to stdout: plain text, or the JSON of one of these CLIs."""
+"""The format of a program's stdout: plain text, or the JSON of one of these CLIs."""
 
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,31}")
 _SHIPPED_ROLES: Final[Mapping[str, str]] = {
