@@ -136,7 +136,8 @@ def _bind_model(tool: Tool, model: type[BaseModel], arguments: dict[str, Any]) -
             in_python = error
         else:
             raise InvalidArgumentsError(f"{tool.name}: {in_python.error_count()} values are wrong.")
-    # Types that JSON lacks (dates, enums, tuples) are strict in Python and lenient in JSON: the JSON result counts.
+    # Types that JSON lacks (dates, enums, tuples) are strict in Python mode and lenient in JSON mode, so the JSON
+    # result counts.
     try:
         return model.model_validate_json(json.dumps(arguments))
     except ValidationError as error:
@@ -184,7 +185,7 @@ def _invalid(tool: Tool, arguments: dict[str, Any], errors: Iterable[ErrorDetail
 
 
 def _path(error: ErrorDetails, arguments: dict[str, Any]) -> list[str]:
-    """The error's place as the caller knows it, without the labels that pydantic adds for unions."""
+    """The error's place in the caller's arguments, without the labels that pydantic adds for unions."""
     path: list[str] = []
     here: Any = arguments
     for step in error["loc"]:
@@ -230,14 +231,14 @@ class _Schemas:
         """The properties of all nested objects."""
 
     def alternatives(self, path: Sequence[str]) -> list[tuple[str, dict[str, Any]]]:
-        """The properties allowed at the end of this path, of each object that is possible there."""
+        """The allowed properties of each object that is possible at the end of this path."""
         schemas = [self._whole]
         for step in path[:-1]:
             schemas = [below for schema in self._each(schemas) for below in _below(schema, step)]
         return [item for schema in self._each(schemas) for item in schema.get("properties", {}).items()]
 
     def _each(self, schemas: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-        """The schemas, and those that they refer to or offer as alternatives."""
+        """The schemas, the schemas that they refer to, and their alternatives."""
         for schema in schemas:
             yield schema
             shared = self._shared.get(schema.get("$ref", "").rpartition("/")[2])

@@ -23,7 +23,7 @@ _PLACES: Final = ("value", "env", "file")
 
 
 class BindingError(ValueError):
-    """A bound argument cannot be used; the message says which and why, without its value."""
+    """A bound argument cannot be used; the message names the argument and the reason, without its value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,14 +50,14 @@ class Binding:
 
     @property
     def secret(self) -> bool:
-        """Whether the value is outside of the configuration, so that it is masked everywhere in results."""
+        """Whether the value is stored outside of the configuration; it is then masked everywhere in results."""
         return self.env is not None or self.file is not None
 
     def read(self, env: Mapping[str, str] = os.environ) -> Json:
         """The current value.
 
         Raises:
-            BindingError: it cannot be read.
+            BindingError: the value cannot be read.
         """
         if not self.secret:
             return self.value

@@ -31,7 +31,7 @@ def read_values(bindings: Iterable[Binding]) -> tuple[BoundValue, ...]:
     """The current values.
 
     Raises:
-        BindingError: one cannot be read.
+        BindingError: a value cannot be read.
     """
     return tuple(BoundValue(binding, binding.read()) for binding in bindings)
 
@@ -57,8 +57,8 @@ class ToolBinder:
         self._by_source: defaultdict[str | None, list[tuple[int, BoundValue]]] = defaultdict(list)
         for order, value in enumerate(self.values):
             self._by_source[value.binding.source].append((order, value))
-        # The tools of the latest registry that have bound arguments, by the identity of the tool without them. It is
-        # part of the value, so that its identity is not used again.
+        # The tools of the latest registry that have bound arguments, by the identity of the tool without them. The
+        # value contains this tool, so that its identity is not reused.
         self._tools: dict[int, tuple[Tool, _BoundTool]] = {}
 
     def bind(self, registry: ToolRegistry) -> tuple[ToolRegistry, list[str]]:
@@ -103,13 +103,13 @@ class ToolBinder:
 class _BoundTool(NamedTuple):
     tool: Tool
     values: list[int]
-    """The indexes of the values that apply to it."""
+    """The indexes of the values that apply to the tool."""
     error: str | None = None
     """The reason why the tool is omitted."""
 
 
 def _unused(value: BoundValue) -> str:
-    """The problem of a binding that affects no tool: it may be misspelt, or its source unavailable."""
+    """The problem of a binding that affects no tool: its name may be misspelt, or its source unavailable."""
     return (
         f"{value.binding.place}: no matching tool has this argument; `toold tools NAME` shows the arguments of a tool"
     )

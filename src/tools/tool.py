@@ -18,20 +18,21 @@ class Arguments(BaseModel):
     """Base class of argument models: rejects unknown fields by name, and does not convert JSON types.
 
     The string ``"5"`` is not accepted as an integer, nor 1 as a boolean; an integer is accepted as a float. A field
-    that should convert says ``Field(strict=False)``. A field whose values must not appear in errors is a
-    ``SecretStr``, or says ``Field(json_schema_extra={"writeOnly": True})``.
+    that should convert has ``Field(strict=False)``. A field whose values must not appear in errors is a ``SecretStr``,
+    or has ``Field(json_schema_extra={"writeOnly": True})``.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     ignored_arguments: ClassVar[Mapping[str, str]] = {}
-    """Arguments of earlier servers without a meaning here, and why: accepted with a notice (``former_arguments``)."""
+    """Arguments of earlier servers without a meaning here, with the reasons. They are accepted with a notice
+    (``former_arguments``)."""
     former_arguments: ClassVar[Mapping[str, FormerArgument]] = {}
-    """Arguments of earlier servers whose values are now values of another argument: accepted with a notice."""
+    """Arguments of earlier servers whose values are now values of another argument. They are accepted with a notice."""
 
     former_defaults: ClassVar[Mapping[str, str]] = {}
-    """Arguments whose default differs from earlier servers' default, and how: a notice if a session that sent a former
-    name or form omits them."""
+    """Arguments whose default differs from that of earlier servers, with the difference. A session that sent a former
+    name or form gets it as a notice when it omits such an argument."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,7 @@ class ToolOutput:
     blocks: tuple[ContentBlock, ...] = ()
     """Images, audio and resources that follow the text. The text should describe them: not all clients show them."""
     content: tuple[ContentBlock, ...] | None = None
-    """All blocks, in place of ``text`` and ``blocks``: those of an MCP server, in its order. They are JSON already."""
+    """All blocks of an MCP server's result, in its order and as JSON, in place of ``text`` and ``blocks``."""
     meta: dict[str, Json] | None = None
     """The ``_meta`` of an MCP server's result."""
 
@@ -102,9 +103,9 @@ def tool(
     tool's description.
 
     The four annotations are MCP's hints. ``read_only`` and ``open_world`` are required, since replay, retry and
-    durability depend on them. ``timeout_s`` is the default timeout; None means the daemon's. ``former_names`` are those
-    that earlier servers gave to the tool. The function of an ``orchestration`` tool takes an
-    ``OrchestrationContext``, by which it calls other tools.
+    durability depend on them. ``timeout_s`` is the default timeout; None means the daemon's. ``former_names`` are the
+    names that earlier servers gave to the tool. The function of an ``orchestration`` tool takes an
+    ``OrchestrationContext``, through which it calls other tools.
 
     Raises:
         TypeError: the function is not async, has no docstring, or its first parameter is not a pydantic model.

@@ -1,4 +1,4 @@
-"""The tools of a registry as each toolset shows them. Immutable."""
+"""The tools of a registry, in the view of each toolset. Immutable."""
 
 import hashlib
 import threading
@@ -22,11 +22,12 @@ from .toolsets import CODE_TOOLS, INIT_TOOL, Toolset, problems_of, shipped_tools
 
 _NOT_FOR_PROGRAMS: Final = frozenset(CODE_TOOLS) - {"search_tools"}
 _MAX_NARROWED: Final = 64
-"""The most narrowed views that a catalog keeps, with their search indexes: about one per role of the agents in use."""
+"""The maximum number of narrowed views that a catalog keeps with their search indexes: about one per role of the agents
+in use."""
 
 
 class ToolsetView:
-    """The tools of one toolset: those that its sessions may call, and those that are listed.
+    """The tools of one toolset: the callable ones, and the listed ones.
 
     Without ``list_init``, ``00_INIT`` is not listed. ``within``: only tools with these names.
     """
@@ -61,12 +62,12 @@ class ToolsetView:
         return f"<ToolsetView of {len(self.tools)} tools, toolset {self.toolset.name}, rev {self.rev}>"
 
     def has_source(self, source: str) -> bool:
-        """Whether the toolset has a tool of a source, or contains the name of a source that has no tools."""
+        """Whether the toolset has a tool of a source, or includes the name of a source without tools."""
         return source in self._with_tools or (source not in self.sources_with_tools and self.toolset.contains(source))
 
     @property
     def is_indexed(self) -> bool:
-        """Whether the search index exists; else ``index`` takes a third of a millisecond per tool."""
+        """Whether the search index exists; otherwise, ``index`` takes a third of a millisecond per tool."""
         return self._index is not None
 
     @property
@@ -75,7 +76,7 @@ class ToolsetView:
         return self.make_index(None)
 
     def make_index(self, earlier: ToolIndex | None) -> ToolIndex:
-        """The search index, made with the entries of ``earlier`` for tools that have not changed."""
+        """The search index. Entries of ``earlier`` are reused for unchanged tools."""
         with self._indexing:
             if self._index is None:
                 tools = [RankedTool(tool.info, tool.source) for tool in self.tools.values()]
@@ -84,7 +85,8 @@ class ToolsetView:
 
     @cached_property
     def stubs(self) -> StubSet:
-        """The stubs of the tools that programs can call: all but those with which a model writes and runs programs."""
+        """The stubs of the tools that programs can call: all except the tools with which a model writes and runs
+        programs."""
         return module_for(tool for name, tool in self.tools.items() if name not in _NOT_FOR_PROGRAMS)
 
 
@@ -102,7 +104,7 @@ class ToolCatalog:
         result_text: ResultText | None = None,
         former_clients: bool = False,
     ) -> None:
-        """``strict_arguments``: accept no former names and arguments, only the listed ones."""
+        """``strict_arguments``: accept only the listed names and arguments, without former ones."""
         self.registry = registry
         self.former_clients = former_clients
         """Whether plain WebSocket clients count as clients of an earlier server from their first call."""
@@ -112,7 +114,7 @@ class ToolCatalog:
         self.default = default
         """The toolset of sessions that request none."""
         self._toolsets = toolsets
-        # Made on first use.
+        # Created on first use.
         self._views: dict[str, ToolsetView] = {}
         self._narrowed: dict[tuple[str, frozenset[str]], ToolsetView] = {}
 
@@ -138,11 +140,12 @@ class ToolCatalog:
 
     @property
     def used(self) -> tuple[str, ...]:
-        """The toolsets whose view was used."""
+        """The toolsets whose views were used."""
         return tuple(self._views)
 
     def prepare(self, earlier: "ToolCatalog") -> None:
-        """Make the views and search indexes that ``earlier`` has. This takes up to a second, so call it in a thread."""
+        """Create the views and search indexes that ``earlier`` has. This takes up to a second, so call it in a
+        thread."""
         for name in earlier.used:
             view, before = self.view(name), earlier.view(name)
             if before.is_indexed:
@@ -150,7 +153,7 @@ class ToolCatalog:
 
     @property
     def problems(self) -> list[str]:
-        """A sentence for each tool that the operator's toolsets name but that does not exist."""
+        """A sentence for each missing tool that the operator's toolsets name."""
         tools = [tool.name for tool in self.registry.tools]
         own = set(self._toolsets.values()) - set(shipped_toolsets().values())
         return [
@@ -160,7 +163,8 @@ class ToolCatalog:
         ]
 
     def view(self, toolset: str) -> ToolsetView:
-        """The view of sessions with this toolset. A removed toolset is empty: its sessions must not get more tools."""
+        """The view of sessions with this toolset. A removed toolset is empty, so that its sessions do not get more
+        tools."""
         view = self._views.get(toolset)
         if view is None:
             if toolset not in self._toolsets:
@@ -170,7 +174,7 @@ class ToolCatalog:
         return view
 
     def narrowed_view(self, toolset: str, within: frozenset[str]) -> ToolsetView:
-        """The view of sessions with this toolset, without the tools that are not ``within``."""
+        """The view of sessions with this toolset, with only the tools in ``within``."""
         key = (toolset, within)
         view = self._narrowed.get(key)
         if view is None:
@@ -203,9 +207,9 @@ class ToolCatalog:
         all if None.
 
         Raises:
-            ToolNotFoundError: the toolset does not contain it; ``details.toolsets`` lists the usable ones that do. Or
-                it does not exist; ``details.suggestions`` lists similar names in the toolset.
-            PermissionDeniedError: it is withheld; the message says why.
+            ToolNotFoundError: the toolset does not contain the tool, and ``details.toolsets`` lists usable toolsets
+            that do; or the tool does not exist, and ``details.suggestions`` lists similar names in the toolset.
+            PermissionDeniedError: the tool is withheld; the message has the reason.
         """
         view = self._views.get(toolset) or self.view(toolset)
         tool = view.tools.get(name)

@@ -35,30 +35,31 @@ class DaemonView(Protocol):
 
     @property
     def locale(self) -> str | None:
-        """The language in which models answer, such as ``fr-FR``; None: the question's."""
+        """The language in which models answer, such as ``fr-FR``; None: the language of the question."""
         ...
 
     @property
     def simulated(self) -> bool:
-        """Whether a simulator answers for any vendor."""
+        """Whether a simulator replaces any vendor."""
         ...
 
     def default_model(self) -> str:
         """The id of the model that ``chat`` uses if the caller names none, or ``auto``.
 
         Raises:
-            ServiceUnavailableError: no provider is configured; the message says which keys to set.
+            ServiceUnavailableError: no provider is configured; the message names the keys to set.
         """
         ...
 
     def fallback(self, tool: str, provider: str) -> tuple[str, ...]:
-        """The operator's fallback models: asked if a model of this provider fails in a call of this tool."""
+        """The operator's fallback models, which are asked if a model of this provider fails in a call of this tool."""
         ...
 
     def providers(self) -> list[dict[str, Any]]:
         """One object per provider: name, label, available, simulated, transport, missing, lists_all.
 
-        ``missing`` says what to set if the provider is not available, else it is empty. If ``lists_all`` is true, a
+        ``missing`` names the settings that an unavailable provider needs; otherwise it is empty. If ``lists_all`` is
+        true, a
         model that is not ``listed`` cannot be used.
         """
         ...
@@ -104,8 +105,8 @@ class DaemonView(Protocol):
 
     async def status(self, principal: Principal, *, recent: int, days: int) -> dict[str, Any]:
         """Version, uptime_s, limits and their use, connections, providers, budget. Also the totals, the spending of the
-        last ``days`` days, the ``recent`` latest calls and the paused calls: those of this principal, or of all
-        principals if it is an operator.
+        last ``days`` days, the ``recent`` latest calls and the paused calls, of this principal or, for an operator, of
+        all principals.
         """
         ...
 
@@ -151,8 +152,8 @@ class ToolContext(Protocol):
         ...
 
     def extend_deadline(self, window_s: float) -> None:
-        """Extend the deadline of the call to ``window_s`` from now, at most ``max_timeout_s`` after its start, because
-        it makes progress. Has no effect if its caller set its timeout; ``remaining`` returns the remaining time.
+        """Extend the deadline of a call that makes progress to ``window_s`` from now, at most ``max_timeout_s`` after
+        its start. Has no effect if the caller set the timeout.
         """
         ...
 
@@ -165,9 +166,8 @@ class ToolContext(Protocol):
         ...
 
     def stream_piece(self, piece: AnswerPiece) -> None:
-        """Send reasoning or a piece of a tool call to clients that stream, if their protocol has a form for it, as
-        OpenAI's API has. Never blocks. The tool's answer must contain the same
-        pieces.
+        """Send reasoning or a piece of a tool call to clients that stream, if their protocol supports it, like OpenAI's
+        API. Never blocks. The tool's answer must contain the same pieces.
         """
         ...
 
@@ -182,11 +182,11 @@ class ToolContext(Protocol):
     ) -> QuestionResult:
         """Ask a model, as the tool ``chat`` does: the answer is ``(await context.ask("Why?")).text``.
 
-        ``files`` are paths of text files or folders in the workspace; ``omitted`` of the result has what was not taken
-        from a folder. ``images`` are paths in the workspace, or ``https:`` or ``data:image/`` URLs. ``stream`` sends
-        the answer to the caller while it is written: for a tool whose answer is the model's.
+        ``files`` are paths of text files or folders in the workspace; ``omitted`` of the result lists the skipped
+        content of folders. ``images`` are paths in the workspace, or ``https:`` or ``data:image/`` URLs. ``stream``
+        sends the answer to the caller while it is written, for a tool that returns the model's answer.
 
-        Usage, cost, model and provider are recorded with this call, whose deadline, permits and budget apply.
+        The deadline, permits and budget of this call apply, and usage, cost, model and provider are recorded with it.
 
         Raises:
             InvalidArgumentsError: the model is unknown or does not support an option, or a path is invalid.
@@ -214,11 +214,11 @@ class ToolContext(Protocol):
         ...
 
     def capabilities(self, provider: str) -> ProviderCapabilities:
-        """What a vendor offers in addition to completions. Call methods that send nothing (``preview``) directly, and
-        methods that send a request through ``vendor``.
+        """The further capabilities of a vendor, besides completions. Call methods that send nothing (``preview``)
+        directly, and call methods that send a request through ``vendor``.
 
         Raises:
-            ServiceUnavailableError: the provider is not configured; the message says what to set.
+            ServiceUnavailableError: the provider is not configured; the message names the setting.
         """
         ...
 
@@ -245,18 +245,18 @@ class ToolContext(Protocol):
         ...
 
     def accept_former(self, notice: str, *, each_time: bool = False) -> bool:
-        """Whether the tool may treat the call as an earlier server did, where the arguments alone do not show that the
-        client expects it; False with ``strict_arguments``. If True, ``notice``, a sentence, is added to
-        ``metadata.argument_notices``. The answer's text has it the first time in a session, or ``each_time``.
+        """Whether the tool may treat the call as an earlier server did, although the arguments do not show that the
+        client expects it; False with ``strict_arguments``. If True, adds the sentence ``notice`` to
+        ``metadata.argument_notices``, and to the answer's text the first time in a session or ``each_time``.
         """
         ...
 
     async def user_credential(self, wanted: CredentialField) -> str:
-        """The current value of the principal's credential; no argument chooses another principal. From now on it is
-        masked in what the call returns, reports and logs.
+        """The current value of the principal's credential; other principals' credentials are out of reach. From now on,
+        the value is masked in the call's results, reports and log lines.
 
         Raises:
-            MissingCredentialError: it is not stored; the message says where to give it.
+            MissingCredentialError: the credential is not stored; the message names the place to enter it.
             ServiceUnavailableError: the vault cannot be read.
         """
         ...
@@ -268,14 +268,16 @@ class ToolContext(Protocol):
 
     @property
     def declared_kinds(self) -> tuple[str, ...]:
-        """The same, to declare it to a server. A result can still be cached: the cache keeps results by them."""
+        """Like ``answered_kinds``, to declare them to a server. The result can still be cached, because the kinds are
+        part of the cache key."""
         ...
 
     async def elicit(self, message: str, form: type[FormT], *, name: str = "") -> FormT | None:
         """Ask the person behind the client to fill in a form: a pydantic model whose fields are texts, numbers,
-        booleans, and choices (``Literal`` of texts, or a list of it). None: the person declined.
+        booleans, and choices (``Literal`` of texts, or a list of it). Returns None if the person declines.
 
-        While the question waits, at most ``question_timeout_s``, the call holds no permit and its deadline moves.
+        While the question waits, at most ``question_timeout_s``, the call holds no permit and its deadline moves
+        accordingly.
         ``name`` identifies the question within the call.
 
         Raises:
@@ -284,16 +286,17 @@ class ToolContext(Protocol):
         ...
 
     async def ask_client(self, question: ClientQuestion, *, name: str = "") -> dict[str, Json]:
-        """Ask the client a question in MCP's format (``read_question``); the answer fits it. Else as ``elicit``."""
+        """Ask the client a question in MCP's format (``read_question``); the answer is checked against it. Otherwise
+        like ``elicit``."""
         ...
 
     def report_response(self, response: ApiResponse) -> None:
-        """Report in the answer's metadata what a REST API sent besides its answer's content."""
+        """Report the status and headers of a REST API's answer in the metadata of this call's answer."""
         ...
 
     def without_permit(self) -> AbstractAsyncContextManager[None]:
         """Release the call's permit during the block, while the call waits for something else. Does nothing in a call
-        that takes none, such as one of an orchestration tool.
+        without a permit, such as a call of an orchestration tool.
         """
         ...
 
@@ -304,7 +307,7 @@ class ToolContext(Protocol):
         If another call has locked it, this call waits, at most until its deadline, and holds no permits meanwhile.
 
         Raises:
-            NotFoundError: it does not exist or belongs to another principal.
+            NotFoundError: the conversation does not exist or belongs to another principal.
             ServiceUnavailableError: conversations cannot be read or stored at present.
             InvalidArgumentsError: its ``state`` exceeds ``MAX_STATE_BYTES``; raised at the end of the block.
         """

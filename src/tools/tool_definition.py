@@ -20,7 +20,7 @@ from .validation_errors import MAX_UNKNOWN_ARGUMENTS
 from .value_mask import ValueMask
 
 TOOL_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
-"""The function names that both vendors accept, so that every tool can be offered to every model."""
+"""The names that both vendors accept for functions, so that every tool can be offered to every model."""
 
 _OWN_MODULES: Final = f"{__name__.partition('.')[0]}."
 
@@ -35,8 +35,8 @@ ToolFunction = Callable[[Any, Any], Awaitable[Any]]
 
 
 class _CompactSchema(GenerateJsonSchema):
-    """JSON Schema without the words that pydantic adds and that would cost every client tokens: titles made of names,
-    toold's own docstrings, and, for an argument that need not be sent, that it may be null or empty.
+    """JSON Schema without texts that pydantic adds and that would cost every client tokens: titles made from names,
+    toold's own docstrings, and the null or empty default of optional arguments.
     """
 
     def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ARG002 - pydantic's signature
@@ -45,7 +45,7 @@ class _CompactSchema(GenerateJsonSchema):
     def model_schema(self, schema: Any) -> dict[str, Any]:
         document = super().model_schema(schema)
         document.pop("title", None)
-        if schema["cls"].__module__.startswith(_OWN_MODULES):  # for programmers
+        if schema["cls"].__module__.startswith(_OWN_MODULES):  # its docstring is for programmers
             document.pop("description", None)
         for argument in document.get("properties", {}).values():
             _shorten_optional(argument)
@@ -53,7 +53,7 @@ class _CompactSchema(GenerateJsonSchema):
 
 
 def _shorten_optional(argument: dict[str, Any]) -> None:
-    """Removes the default null, and null from the types with it, and the default of an empty list or text."""
+    """Removes a default of null, together with the type null, and an empty list or text as a default."""
     if argument.get("default", ...) not in (None, [], ""):
         return
     nullable = argument.pop("default") is None
@@ -80,42 +80,42 @@ class Tool:
     timeout_s: float | None = None
     """The default timeout of its calls in seconds; None means the daemon's default."""
     unmetered: bool = False
-    """Takes no permit: for cheap tools that must answer even if all permits are in use."""
+    """Its calls take no permit. For cheap tools that must answer even if all permits are in use."""
     orchestration: bool = False
-    """Calls other tools, so its function takes an ``OrchestrationContext``. It takes no permit, since its child calls
-    may have to wait for that permit; separate limits apply (docs/limits.md)."""
+    """The tool calls other tools, so its function takes an ``OrchestrationContext``. Its calls take no permit, since
+    their child calls may have to wait for it; separate limits apply (docs/limits.md)."""
     agent: bool = False
-    """An orchestration tool whose steps a model chooses. Agents that call each other have a separate limit, and do
-    not count as nested orchestration calls; nor do the hidden orchestration tools that an agent calls."""
+    """An orchestration tool whose steps a model chooses. Agents that call each other have a separate limit. Neither
+    they nor the hidden orchestration tools of an agent count as nested orchestration calls."""
     source: str = OWN_SOURCE
-    """The package or source that it comes from."""
+    """The package or source of the tool."""
     output_schema: dict[str, Any] | None = None
-    """The JSON Schema of the data that it returns, if known."""
+    """The JSON Schema of its data, if known."""
     bound: Mapping[str, Json] = field(default_factory=dict, repr=False)
     """Bound arguments: callers neither see nor send them."""
     mask: ValueMask | None = field(default=None, repr=False)
     """Hides the values of bound arguments in results."""
     credentials: tuple[CredentialField, ...] = ()
-    """The credentials of its caller that it needs (``ToolContext.user_credential``)."""
+    """The caller's credentials that it needs (``ToolContext.user_credential``)."""
     cache_s: float = 0.0
-    """For how many seconds a result may answer the same call of the same principal again; 0: never."""
+    """The seconds for which a result may answer the same call of the same principal again; 0: never."""
     prompt: bool = False
-    """It is also offered as a prompt: a text that asks a model to call it."""
+    """Whether it is also offered as a prompt: a text that asks a model to call it."""
     former_names: tuple[str, ...] = ()
     """Names that earlier servers gave to this tool: accepted with a notice, and never listed."""
     withheld: str | None = None
-    """The reason why it is neither listed nor run, as a sentence for callers."""
+    """The reason for withholding it, as a sentence for callers; None if it is listed and can run."""
     mcp: Mapping[str, Json] | None = None
-    """What an MCP server lists of it besides the above (``ToolInfo.mcp``)."""
+    """Further fields of its listing at an MCP server (``ToolInfo.mcp``)."""
     info: ToolInfo = field(init=False)
     typed: bool | msgspec.UnsetType = field(init=False, repr=False)
     """``ToolResult.typed`` of its results."""
     conversational: bool = field(init=False, repr=False)
-    """It keeps a conversation, which its answers name by the ``continuation_id`` in their data."""
+    """Whether it keeps a conversation; its answers then have a ``continuation_id`` in their data."""
     local: bool = field(init=False, repr=False)
-    """Read-only and closed-world: it has no effect outside, so its calls are not journalled."""
+    """Whether it is read-only and closed-world. Its calls then have no outside effect and are not journalled."""
     max_fields: int = field(init=False, repr=False)
-    """With more arguments than this, most are unknown, and not all of them are checked."""
+    """If a call has more arguments than this, most are unknown, and not all of them are checked."""
 
     def __post_init__(self) -> None:
         schema = without_arguments(_input_schema(self.arguments), self.bound)
@@ -160,7 +160,7 @@ class Tool:
         return await self.function({**arguments, **self.bound} if self.bound else arguments, context)
 
     def has_former_name(self, arguments: Mapping[str, Json]) -> bool:
-        """Whether one of a call's arguments has a name that is accepted but not listed."""
+        """Whether one of a call's arguments has a former name, which is accepted but not listed."""
         listed = self.info.input_schema.get("properties", {})
         return any(name not in listed for name in arguments)
 

@@ -28,7 +28,7 @@ _log = structlog.get_logger(__name__)
 def load_registry(
     more: Iterable[Tool] = (), *, workflow_dir: Path | None = None, pipeline_dir: Path | None = None
 ) -> ToolRegistry:
-    """The built-in tools, ``more`` tools that depend on how the daemon runs, and external tools.
+    """The built-in tools, ``more`` tools that depend on the daemon's configuration, and external tools.
 
     External tools are the workflows of ``workflow_dir``, the pipelines of ``pipeline_dir``, and the tools of installed
     packages. Those that cannot be loaded are skipped, logged, and listed in ``problems``.
@@ -40,7 +40,7 @@ def load_registry(
 
 
 def find_tools(more: Iterable[Tool], *, workflow_dir: Path | None, pipeline_dir: Path | None) -> ToolRegistry:
-    """The same as ``load_registry``, without logging."""
+    """Like ``load_registry``, without logging."""
     tools = {tool.name: tool for tool in (*built_in_tools(), *own_workflows(), *more)}
     problems: list[str] = []
     for directory, read in ((workflow_dir, workflows_in), (pipeline_dir, pipelines_in)):
@@ -59,7 +59,8 @@ def find_tools(more: Iterable[Tool], *, workflow_dir: Path | None, pipeline_dir:
 
 
 def built_in_tools() -> list[Tool]:
-    """All tools defined in ``tools/builtin`` and ``tools/orchestration``: a new tool is one new file there."""
+    """All tools defined in ``tools/builtin`` and ``tools/orchestration``; a new file there is all that a new tool
+    needs."""
     names = sorted(name for package in _TOOL_PACKAGES for name in _module_names(package))
     return list({id(tool): tool for name in names for tool in _tools_in(import_module(name))}.values())
 

@@ -1,9 +1,9 @@
 """Ranks tools by a query of a few words, best match first. Pure.
 
-There are two stages. The first is BM25F: the fewer tools have a word, the more it counts; it counts most in a name or
-title, and its synonyms count less than the word itself. The second stage looks closer at the tools that the first one
-ranked best: at the share of the query and of the tool's title that match, and at whether the tool does what the query's
-verb says. Tools whose name equals the query or begins with it come first.
+There are two stages. The first stage is BM25F: rare words count more, words in a name or title count most, and synonyms
+count less than the word itself. The second stage compares the best tools of the first stage: by the share of the query
+and of the tool's title that match, and by the action that the query's verb names. Tools whose name equals the query or
+begins with it come first.
 """
 
 import heapq
@@ -19,7 +19,7 @@ from .search_fields import Field, QueryWords, RankedTool, SearchText, query_word
 from .search_vocabulary import ACTIONS, SYNONYMS, VAGUE, Action, derived
 
 MAX_RANKED: Final = 200
-"""The most tools that the second stage compares."""
+"""The maximum number of tools that the second stage compares."""
 
 _WEIGHTS: Final[Mapping[Field, float]] = {
     Field.NAME: 1.5,
@@ -62,18 +62,18 @@ _ACTION: Final = 0.35
 _ALL: Final = 0.12
 """For tools whose name contains ``all``: the bonus if the query contains it too, otherwise the penalty."""
 _DEPRECATED: Final = 0.6
-"""The factor of tools whose text says that they are deprecated."""
+"""The factor of tools that are described as deprecated."""
 _EQUAL_NAME, _NAME_PREFIX = 1000.0, 100.0
 """Added to the score, so that such a name ranks above all other matches."""
 _COMMON: Final = 0.2
-"""If a larger share of the tools has a word, it is indexed only where it is in a name, title, path or source."""
+"""A word that a larger share of the tools has is indexed only if it is in a name, title, path or source."""
 
 
 class ToolIndex:
     """An index of tools by words, for any number of queries. Immutable."""
 
     def __init__(self, tools: Sequence[RankedTool], earlier: "ToolIndex | None" = None) -> None:
-        """Tools that are already in an ``earlier`` index are not split into words again."""
+        """The words of tools in an ``earlier`` index are reused."""
         self.tools: Final = [tool.info for tool in tools]
         known = (
             {}
@@ -82,7 +82,7 @@ class ToolIndex:
         )
         self._texts: Final[Sequence[SearchText]] = [known.get(id(tool.info)) or search_text(tool) for tool in tools]
         self._postings: Final = _postings(self._texts)
-        """Each word → the indexes of tools that have it, with its weight there, from 0 to 1."""
+        """Each word → the indexes of the tools that have it, with the word's weight there, from 0 to 1."""
         self._sorted: Final = sorted(self._postings)
         self._compounds: Final = _compounds(self._postings)
         self._names: Final = [_joined(info.name) for info in self.tools]
@@ -91,7 +91,7 @@ class ToolIndex:
         self._rarities: Final = {word: self._rarity_of(len(having)) ** 2 for word, having in self._postings.items()}
 
     def ranked(self, query: str) -> list[tuple[int, float]]:
-        """The indexes and scores of the tools that match best, at most ``MAX_RANKED``."""
+        """The indexes and scores of the best matches, at most ``MAX_RANKED``."""
         asked = query_words(query)
         expanded = {part: list(self._expanded(part)) for word in asked.stems for part in self._parts(word)}
         scores: defaultdict[int, float] = defaultdict(float)
@@ -144,14 +144,14 @@ class ToolIndex:
         return score + self._named(place, joined)
 
     def _named(self, place: int, joined: str) -> float:
-        """The bonus of a name or a title that equals the query, or of a name that begins with it."""
+        """The bonus for a name or a title that equals the query, or for a name that begins with it."""
         names = (self._names[place], self._own_names[place])
         if joined in names or joined == self._sentences[place]:
             return _EQUAL_NAME
         return _NAME_PREFIX if len(joined) >= _LEAST_PREFIX and any(name.startswith(joined) for name in names) else 0.0
 
     def _share(self, matching: AbstractSet[str], members: AbstractSet[str]) -> float:
-        """The share of these words, without verbs, that match; rare words count more."""
+        """The matching share of these words, without verbs; rare words count more."""
         total = hit = 0.0
         for word in members:
             if word not in ACTIONS:
@@ -187,7 +187,7 @@ class ToolIndex:
             yield from self._beginning(word)
 
     def _beginning(self, word: str) -> Iterator[tuple[str, float]]:
-        """Words that begin with this one, and words that this one begins with."""
+        """The words that begin with this word, and the words with which this word begins."""
         place = bisect_left(self._sorted, word)
         while place < len(self._sorted) and self._sorted[place].startswith(word):
             yield self._sorted[place], _PREFIX
@@ -234,7 +234,7 @@ def _postings(texts: Sequence[SearchText]) -> dict[str, list[tuple[int, float]]]
 
 
 def _compounds(known: Mapping[str, object]) -> Mapping[str, Sequence[str]]:
-    """Each part → the compound words that have it, if both parts are known: ``work`` and ``log`` → ``worklog``."""
+    """Each part → the compound words with it, if both parts are known: ``work`` and ``log`` → ``worklog``."""
     compounds: defaultdict[str, list[str]] = defaultdict(list)
     for word in known:
         for end in range(_LEAST_PART, len(word) - _LEAST_PART + 1):
@@ -245,7 +245,7 @@ def _compounds(known: Mapping[str, object]) -> Mapping[str, Sequence[str]]:
 
 
 def _agreement(asked: QueryWords, text: SearchText) -> float:
-    """From 1 if a tool does what was asked, to -1 if it does something else to the object."""
+    """From 1 if a tool has the requested action, to -1 if it does something else to the object."""
     wanted, does = asked.action, text.action
     if wanted is None or does is None:
         return 0.0

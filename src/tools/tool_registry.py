@@ -27,7 +27,7 @@ class ToolRegistry:
         self.problems: tuple[str, ...] = tuple(problems)
         """A sentence for each external tool that was skipped, with the reason."""
         self.source_instructions = source_instructions
-        """What sources tell models about their tools, by the sources' names, in configured order."""
+        """The instructions of sources for models, by the sources' names, in configured order."""
         self._by_name = {tool.name: tool for tool in self.tools}
         self.former_names: Mapping[str, str] = {
             former: tool.name for tool in self.tools for former in tool.former_names if former not in self._by_name
@@ -44,13 +44,13 @@ class ToolRegistry:
         return name in self._by_name
 
     def has(self, tool: Tool) -> bool:
-        """Whether this tool object is one of them."""
+        """Whether the registry contains this tool object."""
         return self._by_name.get(tool.name) is tool
 
     def with_more(
         self, tools: Iterable[Tool], source_instructions: Mapping[str, str] = MappingProxyType({})
     ) -> "ToolRegistry":
-        """A registry that also has these tools, except those whose names are taken; ``problems`` lists them."""
+        """A registry that also has these tools, except tools whose names are taken, which ``problems`` lists."""
         by_name = dict(self._by_name)
         problems = add_tools(by_name, tools)
         return ToolRegistry(by_name.values(), [*self.problems, *problems], source_instructions)
@@ -68,7 +68,7 @@ class ToolRegistry:
 
 
 def add_tools(tools: dict[str, Tool], added: Iterable[Tool]) -> list[str]:
-    """Add tools; returns a sentence for each whose name is taken."""
+    """Add tools. Returns a sentence for each tool whose name is taken."""
     return [
         f"tool {tool.name!r} of {tool.source} was skipped: {other.source} has a tool with that name"
         for tool in added
@@ -79,11 +79,11 @@ def add_tools(tools: dict[str, Tool], added: Iterable[Tool]) -> list[str]:
 _NOT_CONFIGURED: Final[Mapping[str, str]] = {
     "clink": "it exists once the operator configures a program, [clink.NAME] in toold.toml."
 }
-"""Tools that exist only with a configuration, and what to do."""
+"""The tools that exist only with a configuration, and the advice for each."""
 
 
 def tool_not_found(name: str, known: Iterable[str]) -> ToolNotFoundError:
-    """The error for an unknown name; ``known`` are the names that the caller may use instead."""
+    """The error for an unknown name; ``known`` has the names that the caller may use instead."""
     suggestions = close_names(name, known)
     hint = did_you_mean(suggestions) or _NOT_CONFIGURED.get(name) or "list_tools lists all names."
     return ToolNotFoundError(f"There is no tool {name[:100]!r}; {hint}", details={"suggestions": suggestions})

@@ -23,7 +23,7 @@ Content = tuple[tuple[ContentBlock, ...], Json | msgspec.UnsetType]
 
 
 _MANY_VALUES: Final = 1024
-"""In objects and arrays."""
+"""The values in objects and arrays."""
 
 
 def is_long(returned: object) -> bool:
@@ -61,7 +61,7 @@ def _text_bytes(text: str) -> int:
 
 def _other_types(value: object) -> Any:
     """Encodes types that msgspec does not support: pydantic models, paths and others."""
-    if type(value).__module__ == "builtins":  # msgspec supports the JSON types, so this one has unsupported keys
+    if type(value).__module__ == "builtins":  # msgspec supports the JSON types, so this value has unsupported keys
         raise TypeError(f"{type(value).__name__} is not JSON")
     return to_jsonable_python(value, by_alias=True)
 
@@ -74,12 +74,12 @@ _encode = msgspec.json.Encoder(enc_hook=_other_types).encode
 def content(returned: object, *, tool: str) -> Content:
     """The outputs and the structured value of a tool's return value.
 
-    A string is text alone; a ``ToolOutput`` is its text, its data and its further blocks; any other value is data, with
-    the same value as JSON for its text. Models, dataclasses, tuples and dates become JSON; NaN and infinities become
+    A string is only text; a ``ToolOutput`` is its text, its data and its further blocks; any other value is data, whose
+    text is the value as JSON. Models, dataclasses, tuples and dates become JSON; NaN and infinities become
     null, as in JavaScript.
 
     Raises:
-        ToolExecutionError: it cannot be represented in JSON; the message names the tool, the type and the place.
+        ToolExecutionError: the value cannot be represented in JSON; the message names the tool, the type and the place.
     """
     if isinstance(returned, str):
         return _text(returned, tool), msgspec.UNSET

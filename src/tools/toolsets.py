@@ -1,4 +1,4 @@
-"""Toolsets: the tools that a session may call, and their presentation. Pure, except for reading the shipped ones.
+"""Toolsets: the tools that a session may call, and their presentation. Pure, except for reading the shipped toolsets.
 
 The shipped toolsets are in toolsets.toml; the operator's are tables of the same form in toold.toml.
 """
@@ -22,15 +22,16 @@ FULL_TOOLSET: Final = "full"
 
 Presentation = Literal["classic", "code", "hybrid"]
 """How tools are listed: ``classic`` lists each with its schema; ``code`` lists ``CODE_TOOLS``, for programs that call
-the others as functions; ``hybrid`` lists these and some chosen tools. It never limits what can be called (decision 35).
+the others as functions; ``hybrid`` lists these and some chosen tools. It never limits which tools can be called
+(decision 35).
 """
 
 INIT_TOOL: Final = "00_INIT"
-"""Returns the ``instructions`` for clients that do not show them; listed in every presentation."""
+"""The tool that returns the ``instructions``, for clients that do not show them; listed in every presentation."""
 CODE_TOOLS: Final = (INIT_TOOL, "search_tools", "read_stubs", "execute_code")
 """The tools that ``code`` lists."""
 _REFERENCED_TOOLS: Final = ("describe_tools", "read_result")
-"""Tools that the listed ones refer to: they return the arguments of a tool, and the rest of a long output."""
+"""Tools to which the listed tools refer: they return the arguments of a tool, and the rest of a long output."""
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 """Usable in URLs and on command lines."""
@@ -42,7 +43,7 @@ _KEYS: Final = ("include", "exclude", "presentation", "listed", "result_text")
 
 
 class ToolsetError(ValueError):
-    """A toolset is invalid; the message says which, which key of it, and what to write."""
+    """A toolset is invalid; the message names the toolset, the key and the remedy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +61,12 @@ class Toolset:
     """The form of conversational answers (``result_text``); None: as the operator or the client sets it."""
 
     def contains(self, tool: str) -> bool:
-        """Whether a tool with this name belongs to it. Tools that its presentation needs do, unless excluded."""
+        """Whether a tool with this name belongs to the toolset. Tools that its presentation needs belong to it, unless
+        excluded."""
         return (_matches(self.include, tool) or tool in self._needed) and not _matches(self.exclude, tool)
 
     def lists(self, tool: str) -> bool:
-        """Whether a tool that it contains is listed."""
+        """Whether the toolset lists this tool, which it contains."""
         return self.presentation == "classic" or tool in CODE_TOOLS or _matches(self.listed, tool)
 
     @property
@@ -87,7 +89,7 @@ def read_toolsets(tables: object) -> dict[str, Toolset]:
     """The operator's toolsets by name, from the configuration's tables.
 
     Raises:
-        ToolsetError: one is invalid.
+        ToolsetError: a toolset is invalid.
     """
     if not isinstance(tables, Mapping):
         raise ToolsetError("must be set in toold.toml, as tables [toolsets.NAME] with include and exclude")
@@ -102,7 +104,7 @@ def read_toolsets(tables: object) -> dict[str, Toolset]:
 
 
 def problems_of(toolset: Toolset, tools: Iterable[str]) -> list[str]:
-    """A sentence for each plain name that matches no tool: it may be misspelt, or its source unavailable."""
+    """A sentence for each plain name that matches no tool: the name may be misspelt, or its source unavailable."""
     known = list(tools)
     return [
         f"toolset {toolset.name!r}: {key} names {name!r}, but there is no such tool; {hint}"

@@ -1,4 +1,4 @@
-"""What tools and dispatch know of the credentials of users: the vault that has them."""
+"""The interface to the vault of users' credentials, for tools and dispatch."""
 
 from typing import Protocol
 
@@ -10,7 +10,7 @@ class CredentialLookup(Protocol):
 
     @property
     def page(self) -> str | None:
-        """The URL of the page on which users give credentials; None: the daemon's own ways."""
+        """The URL of the page on which users enter credentials; None: the daemon's own means."""
         ...
 
     async def value(self, principal: str, wanted: CredentialField) -> str | None:

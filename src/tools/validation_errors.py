@@ -48,7 +48,7 @@ class ValidationErrors:
         return len(self._fields) >= MAX_FIELDS_IN_DETAILS
 
     def add(self, path: Iterable[str], problem: str) -> None:
-        """Add the error ``problem`` of the field at this path, to be read after its name; further errors are joined by
+        """Add the error ``problem``, which follows the name of the field at this path; further errors are joined by
         *or*.
         """
         name, problem = _sendable(".".join(path)[:MAX_PATH_CHARS]), _sendable(problem)
@@ -59,7 +59,7 @@ class ValidationErrors:
             self._fields[name] = f"{previous}, or {problem}"
 
     def error(self, tool: str) -> InvalidArgumentsError:
-        """One error for all fields: the first in its message, and all by path in ``details.fields``."""
+        """One error for all fields: the first fields in its message, and all by path in ``details.fields``."""
         first = list(self._fields.items())[:MAX_FIELDS_IN_MESSAGE]
         named = [f"{name} {problem}" if name else problem for name, problem in first]
         if (more := len(self._fields) - len(named)) > 0:
@@ -70,7 +70,7 @@ class ValidationErrors:
 
 
 def unknown_argument(name: str, known: Iterable[str]) -> str:
-    """The message for a field that is not among the ``known`` ones."""
+    """The message for a field that is not in ``known``."""
     names = list(dict.fromkeys(known))
     hint = did_you_mean(close_names(name, names, n=1)) or (
         f"its arguments are {', '.join(names)}" if names else "it takes none"
@@ -88,7 +88,7 @@ def missing(schema: Mapping[str, Any]) -> str:
 
 
 def quoted_value(value: Any, *, secret: bool) -> str:
-    """The caller's value: short values as they are, others by their type."""
+    """The caller's value: short values unchanged, others by their type."""
     match value:
         case None:
             return "null"
@@ -112,5 +112,5 @@ def write_only(schema: Mapping[str, Any]) -> bool:
 
 
 def _sendable(text: str) -> str:
-    """Replaces halves of surrogate pairs: an error about them must be sendable."""
+    """Replaces halves of surrogate pairs, so that an error about them can be sent."""
     return text.encode(errors="replace").decode()

@@ -16,17 +16,18 @@ from ..protocol.tool_call import ContentBlock, Json, TextContent, ToolResult
 
 MASKED: Final = "[bound]"
 MIN_CHARS: Final = 4
-"""A shorter value is indistinguishable from other text: it is masked only if it is a whole value."""
+"""Shorter values also occur in other text, so they are masked only if they are a whole value."""
 
 _AS_IN_BROWSERS: Final = "!'()*"
 """The characters that ``encodeURIComponent`` does not encode."""
 _CUT_CHARS: Final = 8
-"""A text truncated within a value ends with the value's first characters; at least this many are masked."""
+"""A text truncated within a value ends with the value's first characters; they are masked if there are at least this
+many."""
 
 
 class ValueMask:
-    """Masks values: ``secrets`` everywhere; ``plain`` ones everywhere in errors and log lines, but in results only if
-    they are a whole value, since a value in the configuration may be any common text, such as a date.
+    """Masks values: ``secrets`` everywhere, and ``plain`` values everywhere in errors and log lines. Results mask
+    ``plain`` values only as a whole value, since the configuration may have a common text, such as a date.
     """
 
     def __init__(self, secrets: Iterable[Json], plain: Iterable[Json] = ()) -> None:

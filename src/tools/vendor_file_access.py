@@ -6,7 +6,7 @@ from ..providers import RemoteFile
 
 
 class VendorFileAccess(Protocol):
-    """The files at one vendor that a call may use: those that its principal uploaded; for an operator, all.
+    """The files at one vendor that a call may use: those that its principal uploaded, or all for an operator.
 
     All methods except ``check`` make one request, as ``ToolContext.vendor`` does, and raise its errors. For another
     principal's file they raise ``NotFoundError``, as for a file that does not exist, and make no request.
@@ -27,8 +27,8 @@ class VendorFileAccess(Protocol):
     async def list(self, *, purpose: str | None = None, ownerless: bool = False) -> tuple[RemoteFile, ...]:
         """Returns the files, optionally of one purpose. If the vendor's list has pages, returns the first.
 
-        ``ownerless``: only those of which no owner is recorded, such as files that were uploaded elsewhere. Only
-        operators see them.
+        ``ownerless``: only files without a recorded owner, such as files that were uploaded elsewhere. Only operators
+        see them.
         """
         ...
 

@@ -1,7 +1,7 @@
 """Single threads for work that would block the event loop.
 
-Whenever the event loop resumes, it waits for Python's global lock, up to 5 ms for each thread that computes. So work of
-one kind has one thread, in which it waits for its turn.
+Whenever the event loop resumes, it waits for Python's global lock, up to 5 ms for each thread that computes. So all
+work of one kind runs in one thread, one piece after the other.
 """
 
 import asyncio
@@ -34,5 +34,5 @@ class WorkThread:
 
 
 TOOL_THREAD: Final = WorkThread("toold-tools")
-"""For work on tools: reads documents and schemas, and makes the catalog."""
+"""For work on tools: reads documents and schemas, and creates the catalog."""
 in_tool_thread: Final = TOOL_THREAD.run

@@ -26,12 +26,12 @@ from .secret_files import allowed, begins_like_a_key, contains_login, is_private
 from .workspace_folders import FolderFiles, text_files_of
 
 MAX_TEXT_BYTES: Final = 1024 * 1024
-"""The size of a text file: some 260,000 tokens at four bytes per token."""
+"""The maximum size of a text file: some 260,000 tokens at four bytes per token."""
 MAX_IMAGE_BYTES: Final = 10 * 1024 * 1024
-"""The size of an image file: as base64 it still fits into a vendor's request."""
+"""The maximum size of an image file: as base64, it still fits into a vendor's request."""
 
 MAX_NAMES: Final = 2000
-"""Names in the listing of a directory; more are of no use to models."""
+"""The maximum number of names in the listing of a directory; models cannot use more."""
 MAX_PATH_CHARS: Final = 4_096
 """The longest path on Linux. Resolving a path takes time quadratic in its length."""
 
@@ -68,7 +68,7 @@ class FileAccess:
 
     ``denied`` files and directories are not read even below a root: the state directory has the token, and
     ``toold.toml`` may have keys. Files that look like secrets (``secret_files.py``) are read only if a pattern of
-    ``secrets`` matches. Relative paths start at the first root, or at the directory of ``for_client``.
+    ``secrets`` matches. Relative paths start at the first root, or at the client's directory (``for_client``).
     """
 
     def __init__(
@@ -107,9 +107,9 @@ class FileAccess:
         self._start = (self.roots[0] if self.roots else Path.cwd()) / self._client_directory
 
     def for_client(self, directory: str | None, *, trusted: bool) -> "FileAccess":
-        """This access for a client that names its directory (``hello.client``): relative paths start there.
+        """The access for a client that names its directory (``hello.client``), where relative paths then start.
 
-        The access keeps the roots that are set now. ``trusted`` clients hold the daemon's own token.
+        The access keeps the current roots. ``trusted`` clients hold the daemon's own token.
         """
         if not directory or "\0" in directory or len(directory) > MAX_PATH_CHARS:
             return self
@@ -120,10 +120,10 @@ class FileAccess:
         return access
 
     async def start_problem(self, directory: str | None, *, trusted: bool) -> str | None:
-        """Why paths relative to the directory of ``for_client`` cannot be read, or do not start there.
+        """The reason why paths relative to the client's directory cannot be read, or do not start there.
 
-        None if there is no problem, or the disk does not respond in time: admitting a client must not wait for it. A
-        directory that contains a root is fine: paths may lead from it into the root.
+        None if there is no problem, or if the disk does not respond in time, since admitting a client must not wait for
+        it. A directory that contains a root is fine, since paths may lead from it into the root.
         """
         if not directory:
             return None
@@ -149,24 +149,25 @@ class FileAccess:
         )
 
     def _all_roots(self) -> tuple[Path, ...]:
-        """The roots, and the client's directory if it is one too. Accesses the disk."""
+        """The roots, and the client's directory if it is also a root. Accesses the disk."""
         if not self._reads_client_directory:
             return self.roots
         root = client_root(self._client_directory, Path.home())
         return self.roots if root is None else (*self.roots, root)
 
     async def listed_roots(self) -> tuple[Path, ...]:
-        """The directories that may be read, as far as they exist; found in a thread."""
+        """The existing directories that may be read, found in a thread."""
         return await asyncio.to_thread(lambda: tuple(root for root in self._all_roots() if root.is_dir()))
 
     async def read_text(self, path: str) -> TextFile:
         """The text file at ``path``, read in a thread.
 
         Raises:
-            InvalidArgumentsError: no path, not a regular file, over ``MAX_TEXT_BYTES``, binary, or not UTF-8.
+            InvalidArgumentsError: the path is empty, or the file is not regular, has over ``MAX_TEXT_BYTES``, is
+            binary, or is not UTF-8.
             NotFoundError: there is no such file below the roots.
-            PermissionDeniedError: it is outside the roots or denied, whether or not it exists; it looks like a
-                secret; or the operating system denies access.
+            PermissionDeniedError: the file is outside the roots or denied, even if it does not exist; it looks like a
+            secret; or the operating system denies access.
         """
         return await asyncio.to_thread(self._read_text, path)
 
@@ -195,7 +196,7 @@ class FileAccess:
         return BinaryFile(*await asyncio.to_thread(self._read, path, max_bytes))
 
     async def locate(self, path: str) -> Path:
-        """The resolved path of a file or directory that exists below the roots, for a program that opens it itself.
+        """The resolved path of an existing file or directory below the roots, for a program that opens it itself.
 
         Raises:
             CallError: as raised by ``read_text``, except for the errors that depend on the content.
@@ -221,7 +222,9 @@ class FileAccess:
         try:
             with os.scandir(target) as entries:
                 for entry in islice(entries, MAX_NAMES):
-                    with suppress(CallError):  # a secret, denied, or a link that leads outside
+                    with suppress(
+                        CallError
+                    ):  # the file looks like a secret, is denied, or is a link that leads outside
                         _, located = self._located(os.path.join(target, entry.name))  # noqa: PTH118 - the name may be odd
                         names.append(f"{entry.name}/" if located.is_dir() else entry.name)
         except OSError as error:
@@ -280,15 +283,15 @@ class FileAccess:
         if root is None or any(target.is_relative_to(denied) for denied in self._denied):
             raise self._outside(path)
         names = [target.relative_to(root).as_posix(), self._name_as_written(path, root)]
-        if root not in self.roots:  # the operator did not choose this directory: it may be ~/.ssh
+        if root not in self.roots:  # the operator did not choose this directory, which may be ~/.ssh
             names.append(target.as_posix())
-        # A link may have the secret's usual name, and its target another.
+        # A link may have the secret's usual name although its target has another name.
         if not any(map(self._is_allowed, names)) and any(map(named_like_a_secret, names)):
             raise secret_refused(path)
         return root, target
 
     def _name_as_written(self, path: str, root: Path) -> str:
-        """The path before links are resolved, relative to the root if it is below it."""
+        """The path before links are resolved, relative to the root if it is below the root."""
         written = Path(os.path.normpath(self._start / path))
         return written.relative_to(root).as_posix() if written.is_relative_to(root) else written.name
 
@@ -322,7 +325,7 @@ class FileAccess:
     def _open(self, root: Path, target: Path, path: str) -> int:
         """Open ``target``, which contains no link, directory by directory from the root, without following links.
 
-        So a link that is created after the check makes this fail. Each directory is also compared with the denied ones
+        So a link that is created after the check causes an error. Each directory is also compared with the denied ones
         by identity, since spellings differ on file systems that ignore case. Pipes do not block: they are opened with
         O_NONBLOCK.
         """
@@ -352,7 +355,7 @@ class FileAccess:
         )
 
     def _start_hint(self, path: str) -> str:
-        """Where a relative path starts, as the client knows that directory."""
+        """A hint that names the directory at which relative paths start, in the client's terms."""
         if Path(path).is_absolute():
             return ""
         named = f"{shown_path(self._client_directory)}, the directory that this client named"
@@ -360,8 +363,8 @@ class FileAccess:
 
 
 def client_root(directory: str, home: Path) -> Path | None:
-    """The directory that a client names, with links resolved; None if it is not absolute or too wide to be a workspace:
-    the root directory, the home directory, or one that contains it.
+    """The directory that a client names, with links resolved. None if it is not absolute, or too wide to be a
+    workspace: the root directory, the home directory, or a directory that contains it.
     """
     if not Path(directory).is_absolute():
         return None

@@ -11,15 +11,15 @@ from pathspec import GitIgnoreSpec
 from ..protocol.error_codes import CallError
 
 MAX_FOLDER_FILES: Final = 200
-"""The files taken from one folder: more than the window of most models holds."""
+"""The maximum number of files from one folder: more than the window of most models holds."""
 MAX_FOLDER_BYTES: Final = 4 * 1024 * 1024
-"""The same in bytes: some million tokens, the largest window in the catalog."""
+"""The maximum bytes of files from one folder: some million tokens, the largest window in the catalog."""
 MAX_ENTRIES: Final = 20_000
-"""The files and folders that are looked at; listing them takes some tenths of a second."""
+"""The maximum number of files and folders that are examined; listing them takes some tenths of a second."""
 MAX_IGNORE_BYTES: Final = 64 * 1024
 """A longer ``.gitignore`` is not read: compiling it would take too long."""
 MAX_LEFT_OUT: Final = 50
-"""The files left out that an answer names; the others are counted."""
+"""The maximum number of omitted files that an answer names; the others are counted."""
 
 GENERATED: Final = frozenset(
     {
@@ -35,13 +35,13 @@ class FolderFiles:
     """The text files of a folder."""
 
     folder: str
-    """As the caller named it."""
+    """The folder, as named by the caller."""
     paths: tuple[str, ...]
     """Absolute paths, sorted."""
     names: tuple[str, ...]
-    """The same relative to the folder."""
+    """The paths relative to the folder."""
     left_out: tuple[tuple[str, str], ...]
-    """Names and reasons: the first ``MAX_LEFT_OUT``."""
+    """The first ``MAX_LEFT_OUT`` omitted files, with reasons."""
     left_out_count: int
 
     def as_data(self) -> dict[str, object]:
@@ -85,16 +85,16 @@ def text_files_of(
 ) -> FolderFiles:
     """Returns the text files below the folder ``target``, whose workspace directory is ``root``. Accesses the disk.
 
-    Files that git ignores by the ``.gitignore`` files from ``root`` down, ``GENERATED`` folders, links, and what
-    ``denied`` identifies by device and inode are not taken. ``read`` reads a file and returns its bytes; what it
-    refuses is left out with the message.
+    Omits files that git ignores by the ``.gitignore`` files from ``root`` down, ``GENERATED`` folders, links, and the
+    files that ``denied`` identifies by device and inode. ``read`` reads a file and returns its bytes; files that it
+    refuses are omitted, with its message.
     """
     taken: list[str] = []
     left_out: list[tuple[str, str]] = []
     size = 0
 
     def problem_of(path: Path) -> str:
-        """Why the file is not taken; empty if it was."""
+        """The reason for omitting the file; empty if it was read."""
         nonlocal size
         if len(taken) == MAX_FOLDER_FILES:
             return f"{MAX_FOLDER_FILES} files are read from one folder"
@@ -119,7 +119,7 @@ def text_files_of(
 
 
 def folder_entries(root: Path, target: Path, denied: Collection[tuple[int, int]]) -> Iterator[tuple[Path, str]]:
-    """Yields each file with the reason why it is left out, or an empty text; a folder only if it is left out."""
+    """Yields each file, with the reason for omitting it or an empty text, and each omitted folder."""
     above = [target, *target.parents]
     rules = [rule for folder in reversed(above[: above.index(root) + 1]) if (rule := _rules_of(folder))]
     yield from _walk(target, rules, denied)
@@ -163,6 +163,6 @@ def _rules_of(folder: Path) -> _Rules | None:
 
 
 def _ignored(path: Path, rules: list[_Rules], *, is_directory: bool) -> bool:
-    """Whether git ignores the path: the last rule decides, and a deeper ``.gitignore`` before those above it."""
+    """Whether git ignores the path: the last rule decides, and rules of a deeper ``.gitignore`` take precedence."""
     decisions = (rule.decision(path, is_directory=is_directory) for rule in reversed(rules))
     return next((decision for decision in decisions if decision is not None), False)

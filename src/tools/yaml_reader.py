@@ -37,8 +37,8 @@ def read_yaml(content: bytes, *, max_depth: int, max_aliased: int) -> Any:
     """Returns the first document as dict, list, str, int, float, bool or None; keys are strings.
 
     Raises:
-        YamlError: it is not YAML, is nested more deeply than ``max_depth``, contains itself by an alias, or its aliases
-            expand to more than ``max_aliased`` values together.
+        YamlError: the text is not YAML, is nested more deeply than ``max_depth``, contains itself through an alias, or
+        has aliases that expand to more than ``max_aliased`` values together.
     """
     builder = _Builder(max_depth, max_aliased)
     try:
@@ -62,10 +62,10 @@ class _Builder:
         self._max_aliased = max_aliased
         # Open lists and mappings with their anchors, innermost last.
         self._open: list[tuple[Any, str | None]] = []
-        # For each of them, the key that has no value yet.
+        # For each open container, the key that has no value yet.
         self._keys: list[Any] = []
         self._anchors: dict[str, tuple[Any, int]] = {}
-        # For each of them, the number of values in it, expanded aliases included.
+        # For each open container, the number of values in it, with expanded aliases.
         self._sizes: list[int] = [0]
         self._aliased = 0
 

@@ -1,4 +1,4 @@
-"""The code of custom agents: async functions that installed packages name in the entry point group ``toold.agents``."""
+"""The code of custom agents: async functions in the entry point group ``toold.agents`` of installed packages."""
 
 import inspect
 import sys
