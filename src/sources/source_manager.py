@@ -290,7 +290,7 @@ class SourceManager:
         versions = [version.digest[:VERSION_CHARS] for version in waiting if version.name == tool]
         if versions:
             return (
-                f"{tool[:80]!r} of source {name} has changed meanwhile to the version {versions[0]}, not "
+                f"{tool[:80]!r} of source {name} has changed meanwhile: its version is {versions[0]}, not "
                 f"{digest[:VERSION_CHARS]!r}; review it (`toold sources review {name}`)"
             )
         listed = ", ".join(version.name for version in waiting) or "none"

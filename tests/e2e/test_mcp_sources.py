@@ -123,7 +123,7 @@ async def test_a_changed_tool_waits_for_the_operator(
     version = seen["one"]["notes"][0]["version"]
     assert review.endswith(f"  toold sources approve one echo={version}\n")
     stale = await harness.toold("sources", "approve", "one", "echo=000000000000")
-    assert f"it has the version {version}, not '000000000000'" in stale
+    assert f"its version is {version}, not '000000000000'" in stale
     assert await harness.toold("sources", "approve", "one", f"echo={version}") == "one: approved echo\n"
     assert (await client.call("one_echo", {"text": "x"})).text == "x"
     assert "source one has no quarantined tool 'echo'" in await harness.toold("sources", "approve", "one", "echo=x")

@@ -238,7 +238,7 @@ async def test_a_quarantined_tool_is_approved_by_its_source() -> None:
     assert await manager.approve("s", "new", "the hash of new") == ["new"]
     assert await manager.approve("s", "new", "the hash of n") == ["new"]
     for unseen in ("", "the hash", "the hash of an earlier one"):
-        with pytest.raises(LookupError, match=f"it has the version the hash of , not '{unseen[:12]}'"):
+        with pytest.raises(LookupError, match=f"its version is the hash of , not '{unseen[:12]}'"):
             await manager.approve("s", "new", unseen)
     with pytest.raises(LookupError, match="source s has no quarantined tool 'nwe'; quarantined: new, other"):
         await manager.approve("s", "nwe", "the hash of new")
