@@ -19,14 +19,18 @@ MODES = pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
 
 
 @asynccontextmanager
-async def daemon_with_sources(run_with: Any, tmp_path: Path, more: str = "", **env: str) -> AsyncIterator[Daemon]:
-    """A daemon with the asking server as ``old`` and ``new``: with requests, and with rounds."""
+async def daemon_with_sources(
+    run_with: Any, tmp_path: Path, more: str = "", tables: str = "", **env: str
+) -> AsyncIterator[Daemon]:
+    """A daemon with the asking server as ``old`` and ``new``: with requests, and with rounds. ``more`` is for each
+    source, ``tables`` for the daemon.
+    """
     async with AsyncExitStack() as stack:
         config = ""
         for name in ("old", "new"):
             url = await stack.enter_async_context(serving_upstream(modern=name == "new"))
             config += f'[sources.{name}]\ntype = "mcp"\nurl = "{url}"\nallow_private = true\n{more}\n'
-        (tmp_path / "toold.toml").write_text(config)
+        (tmp_path / "toold.toml").write_text(config + tables)
         daemon: Daemon = await run_with(TOOLD_AUTH="false", **env)
         await daemon.sources.loaded()
         await daemon.publisher.published()
@@ -83,6 +87,34 @@ async def test_each_kind_of_question_reaches_the_caller(run_with: Any, tmp_path:
         assert texts == ["old asks: Which  [2Jcity?", "new asks: Which  [2Jcity?"]
         assert await called(client, "think") == "Hello | Hello"
         assert await called(client, "look") == "file:///work | file:///work"
+
+
+@MODES
+async def test_the_questions_of_steps_reach_the_caller(run_with: Any, tmp_path: Path, mode: str) -> None:
+    """A pipeline waits for the answer to the question of its step, a batch for those of its items, and an agent for
+    that of its tool.
+    """
+    clerk = '[agents.clerk]\ndescription = "Orders."\nprompt = "You order."\ntools = ["old_order"]\n'
+    cities = iter(["Rome", "Oslo", "Bern", "Wien"])
+
+    async def fill_in(*_: Any) -> types.ElicitResult:
+        return types.ElicitResult(action="accept", content={"city": next(cities)})
+
+    async with (
+        daemon_with_sources(run_with, tmp_path, 'prefix = "always"', clerk) as daemon,
+        client_of(daemon, mode, elicitation_callback=fill_in) as client,
+    ):
+        steps = [
+            {"id": "order", "tool_name": "old_order"},
+            {"id": "say", "tool_name": "echo", "args": {"text": "{{order}}!"}},
+        ]
+        pipeline = await client.call_tool("execute_pipeline", {"steps": steps, "return": "{{say}}"})
+        assert pipeline.structured_content["result"] == '{"result":"to Rome"}!'
+        batch = await client.call_tool("execute_batch", {"tool_name": "new_order", "items": [{}, {}]})
+        assert batch.structured_content["succeeded"] == 2
+        agent = await client.call_tool("clerk", {"prompt": "Use the old_order tool."})
+        assert "to Wien" in agent.structured_content["answer"], agent
+    assert next(cities, None) is None
 
 
 async def test_a_caller_that_cannot_answer_learns_why(run_with: Any, tmp_path: Path) -> None:
