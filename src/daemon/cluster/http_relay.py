@@ -6,7 +6,9 @@ request is sent to the holder unchanged.
 """
 
 import asyncio
+from collections import defaultdict
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Final
 
 import httpx
@@ -39,6 +41,8 @@ class HttpRelay:
         self._membership = membership
         self._key = key
         self._browsers = browsers
+        self._relayed: defaultdict[str, set[asyncio.Timeout]] = defaultdict(set)  # by the epoch of the holder
+        membership.on_declared_dead.append(self._give_up)
         # No timeout: the holder answers when the call ends, and the client has its own timeout.
         self._http = httpx.AsyncClient(timeout=httpx.Timeout(None, connect=_CONNECT_S), trust_env=False)
 
@@ -91,27 +95,54 @@ class HttpRelay:
         if address is None or relayed:
             await _unavailable(scope, receive, send)
             return True
-        target = address.http.rstrip("/") + scope["raw_path"].decode("latin-1")
-        if scope["query_string"]:
-            target += f"?{scope['query_string'].decode('latin-1')}"
-        headers = [(name, value) for name, value in scope["headers"] if name not in _HOP_HEADERS]
-        signature = self._key.sign(holder.epoch, RELAYED_HEADER, scope["path"])
+        request = self._request(scope, holder.epoch, address.http, _body(received, receive))
+        answer: httpx.Response | None = None
         try:
-            async with self._http.stream(
-                scope["method"],
-                target,
-                headers=[*headers, (RELAYED_HEADER.encode(), signature.encode())],
-                content=_body(received, receive),
-            ) as answer:
+            async with self._while_alive(holder):
+                answer = await self._http.send(request, stream=True)
                 await _pass_on(answer, receive, send)
+        except TimeoutError:  # the holder is dead
+            if answer is None and received and not received[-1].get("more_body", False):
+                return False
         except httpx.ConnectError as error:
             if is_refused(error) and await self._is_dead(holder):
                 return False
-            await _unavailable(scope, receive, send)
         except httpx.TransportError as error:
             _log.warning("a relayed request failed", node=holder.name, reason=type(error).__name__)
+        else:
+            return True
+        finally:
+            if answer is not None:
+                await answer.aclose()
+        if answer is None:  # else the connection is closed: the answer is not complete
             await _unavailable(scope, receive, send)
         return True
+
+    def _request(self, scope: Scope, epoch: str, url: str, body: AsyncIterator[bytes]) -> httpx.Request:
+        target = url.rstrip("/") + scope["raw_path"].decode("latin-1")
+        if scope["query_string"]:
+            target += f"?{scope['query_string'].decode('latin-1')}"
+        headers = [(name, value) for name, value in scope["headers"] if name not in _HOP_HEADERS]
+        signature = self._key.sign(epoch, RELAYED_HEADER, scope["path"])
+        signed = [*headers, (RELAYED_HEADER.encode(), signature.encode())]
+        return self._http.build_request(scope["method"], target, headers=signed, content=body)
+
+    @asynccontextmanager
+    async def _while_alive(self, holder: NodeRow) -> AsyncIterator[None]:
+        """Ends the block with TimeoutError when the holder is declared dead: a node that is paused does not close its
+        connections.
+        """
+        relayed = self._relayed[holder.epoch]
+        async with asyncio.timeout(None) as timeout:
+            relayed.add(timeout)
+            try:
+                yield
+            finally:
+                relayed.discard(timeout)
+
+    def _give_up(self, epoch: str) -> None:
+        for timeout in self._relayed.pop(epoch, ()):
+            timeout.reschedule(asyncio.get_running_loop().time())
 
     async def _is_dead(self, holder: NodeRow) -> bool:
         try:

@@ -23,7 +23,7 @@ class Membership:
         self._store = store
         self.nodes: Sequence[NodeRow] = ()
         """All nodes as last read, including this one."""
-        self.on_declared_dead: Callable[[str], None] = lambda _: None
+        self.on_declared_dead: list[Callable[[str], None]] = []
         """Called with the epoch of a node that this one has declared dead, or has found dead."""
         self.check_node: Callable[[str], Awaitable[None]] | None = None
         """Declares the node of an epoch dead if it does not answer. Never raises."""
@@ -124,4 +124,5 @@ class Membership:
         if epoch not in self._known_dead:
             self._known_dead.add(epoch)
             self.node_died.set()
-            self.on_declared_dead(epoch)
+            for call in self.on_declared_dead:
+                call(epoch)

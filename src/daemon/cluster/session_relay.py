@@ -97,7 +97,7 @@ class SessionRelay:
         self._key = key
         self._options = options
         self._relays: defaultdict[str, set[ClientConnection]] = defaultdict(set)
-        membership.on_declared_dead = self._close_relays
+        membership.on_declared_dead.append(self._close_relays)
         self.relayed = 0
         """The number of connections that were relayed since the start."""
 

@@ -106,6 +106,34 @@ async def test_a_request_is_served_here_if_the_holder_is_dead(
     assert node_of(first).state == "dead"
 
 
+async def test_a_request_is_served_here_once_its_silent_holder_is_dead(
+    nodes: tuple[Daemon, Daemon], http: httpx.AsyncClient
+) -> None:
+    """A paused holder keeps the connection open and does not answer, so the request must not wait for it."""
+    first, second = nodes
+    headers = {"Idempotency-Key": "order-9"}
+    await http.post(f"{first.address().http_url}tools/sim_effect", json={"text": "first"}, headers=headers)
+    relayed = asyncio.Event()
+
+    async def keep_silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"first")
+        relayed.set()
+        await reader.read()
+        writer.close()
+
+    async with await asyncio.start_server(keep_silent, "127.0.0.1", 0) as paused:
+        row = node_of(first)
+        row.address = row.address.replace(str(first.http.port), str(paused.sockets[0].getsockname()[1]))
+        url = f"{second.address().http_url}tools/sim_effect"
+        asking = asyncio.create_task(http.post(url, json={"text": "first"}, headers=headers))
+        await relayed.wait()
+        row.left_s = -1.0
+        assert second.cluster is not None
+        await second.cluster.membership.refresh()
+        assert (await asking).status_code == 200
+    assert (row.state, (second.state.path / "sim_effect.log").read_text()) == ("dead", "first\n")
+
+
 @pytest.mark.parametrize("signature", ["", "0" * 64])
 async def test_peer_paths_need_a_signature(
     nodes: tuple[Daemon, Daemon], http: httpx.AsyncClient, signature: str
