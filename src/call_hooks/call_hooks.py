@@ -183,8 +183,8 @@ class CallHooks:
         last hook that changed them; None if no hook did.
 
         Raises:
-            PermissionDeniedError: a hook refuses the call. ServiceUnavailableError: a required hook gave no usable
-            answer.
+            PermissionDeniedError: a hook refuses the call.
+            ServiceUnavailableError: a required hook gave no usable answer.
         """
         changed: tuple[_T, dict[str, Json], str] | None = None
         for hook in self._covering("before", call):
@@ -207,8 +207,9 @@ class CallHooks:
         None if no hook did.
 
         Raises:
-            PermissionDeniedError: a hook withholds the result. ServiceUnavailableError: a required hook gave no usable
-            answer. TypeError, ValueError, RecursionError: the result cannot be written as JSON.
+            PermissionDeniedError: a hook withholds the result.
+            ServiceUnavailableError: a required hook gave no usable answer.
+            TypeError, ValueError, RecursionError: the result cannot be written as JSON.
         """
         changed: tuple[ToolResult, str] | None = None
         for hook in self._covering("after", call):

@@ -46,17 +46,20 @@ class MCPWebSocketClient:
     directory, then 127.0.0.1:8079 without a token. They are resolved again at each connect.
 
     Args:
-        host: a name, an address, or a ``ws://…`` or ``wss://…`` URL. max_message_size: bytes; a longer frame from the
-        daemon ends the connection. tls: true for ``wss`` with the system's certificates; an ``ssl.SSLContext`` for
-        other certificates. session_id: a label for logs and audit, which stays the same after reconnects; generated if
-        None. features: optional protocol features to request; ``()`` makes a plain client. client_name: this program's
-        name in the daemon's logs. workspace: the base directory of relative paths in arguments. toolset: the toolset to
-        use; None for the daemon's default. The daemon refuses unknown names. on_tools_changed: called when the result
-        of ``list_tools`` has changed, also after a reconnect. on_question: an async function that answers the questions
-        of running calls (docs/questions.md). answers: the kinds of questions that ``on_question`` answers: ``form``,
-        ``url``, ``sampling``, ``sampling_tools``, ``roots``. on_notification: called with the method and the parameters
-        of each notification about resources, prompts and log messages (docs/protocol.md). The client renews
-        subscriptions of ``call_tool`` after a reconnect.
+        host: a name, an address, or a ``ws://…`` or ``wss://…`` URL.
+        max_message_size: bytes; a longer frame from the daemon ends the connection.
+        tls: true for ``wss`` with the system's certificates; an ``ssl.SSLContext`` for other certificates.
+        session_id: a label for logs and audit, which stays the same after reconnects; generated if None.
+        features: optional protocol features to request; ``()`` makes a plain client.
+        client_name: this program's name in the daemon's logs.
+        workspace: the base directory of relative paths in arguments.
+        toolset: the toolset to use; None for the daemon's default. The daemon refuses unknown names.
+        on_tools_changed: called when the result of ``list_tools`` has changed, also after a reconnect.
+        on_question: an async function that answers the questions of running calls (docs/questions.md).
+        answers: the kinds of questions that ``on_question`` answers: ``form``, ``url``, ``sampling``,
+            ``sampling_tools``, ``roots``.
+        on_notification: called with the method and the parameters of each notification about resources, prompts and log
+            messages (docs/protocol.md). The client renews subscriptions of ``call_tool`` after a reconnect.
 
     Raises:
         ValueError: a host, port or feature is invalid.
@@ -218,8 +221,9 @@ class MCPWebSocketClient:
             timeout: the call's timeout in seconds, enforced by the daemon; None for the tool's default. The client
                 waits 5 s longer, and then cancels the call. The timeout includes the time to reconnect; with None, a
                 reconnect may take 30 s.
-            on_progress: called with each ``Progress``, at least every 5 s while the call runs. on_chunk: called with
-            each chunk of the answer's text, a ``str`` with its ``offset`` in the text. Needs the feature ``stream``.
+            on_progress: called with each ``Progress``, at least every 5 s while the call runs.
+            on_chunk: called with each chunk of the answer's text, a ``str`` with its ``offset`` in the text. Needs the
+                feature ``stream``.
             request_id: the id for ``cancel``; generated if None.
             auto_reconnect: connect first if not connected, and keep waiting after a lost connection as long as the
                 session can be resumed. A call that was sent is never sent in another session, because it may have run.

@@ -76,8 +76,8 @@ class DeployJob:
         """Run all phases; ``later`` returns the phases after the first from its result.
 
         Raises:
-            CallCancelledError: the job was cancelled; ``details`` has what was undone. ToolExecutionError: a phase
-            failed; ``details`` has what was undone.
+            CallCancelledError: the job was cancelled; ``details`` has what was undone.
+            ToolExecutionError: a phase failed; ``details`` has what was undone.
         """
         self._context.progress(first.name, 0)
         result = await self._make(first, f"{first.name}:{self._name}")

@@ -142,7 +142,8 @@ def _phases(service: DeploymentService, deployment: Deployment) -> Sequence[Depl
 def _find(service: DeploymentService, name: str) -> Deployment:
     """
     Raises:
-        NotFoundError: there is no such deployment. RequestIdConflictError: the deployment's job is running.
+        NotFoundError: there is no such deployment.
+        RequestIdConflictError: the deployment's job is running.
     """
     known = service.records.all.get(name)
     if known is None:

@@ -43,8 +43,9 @@ class Collections:
         """The collection to which documents are added.
 
         Raises:
-            NotFoundError: the collection is missing, or the call may not use it. InvalidArgumentsError: several are
-            possible, and none is named. PermissionDeniedError: the collection's documents are the files of a folder.
+            NotFoundError: the collection is missing, or the call may not use it.
+            InvalidArgumentsError: several are possible, and none is named.
+            PermissionDeniedError: the collection's documents are the files of a folder.
         """
         if name is not None:
             [chosen] = self.chosen([name], context)

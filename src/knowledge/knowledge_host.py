@@ -51,7 +51,8 @@ class KnowledgeHost:
     ) -> None:
         """
         Args:
-            collections: the settings by name. state_directory: the directory of the database.
+            collections: the settings by name.
+            state_directory: the directory of the database.
             files_of: returns the access to the files of a folder.
             model_id: returns the full name of a model, or raises a ``CallError``.
             call: calls a tool of this daemon.

@@ -16,9 +16,9 @@ def fill_template(text: str, template_format: TemplateFormat | None, variables: 
     """Return the text with its variables filled in, without whitespace at its ends.
 
     Args:
-        text: the template. template_format: None if the source does not declare it. The text is then not a template if
-        there are no variables, a MUSTACHE template if it has ``{{name}}`` for one of them, otherwise an f-string
-        template.
+        text: the template.
+        template_format: None if the source does not declare it. The text is then not a template if there are no
+            variables, a MUSTACHE template if it has ``{{name}}`` for one of them, otherwise an f-string template.
         variables: the values.
 
     Raises:

@@ -25,9 +25,10 @@ def read_keyed_table(
     """Return the settings of a table of toold.toml. A ``model`` instance is returned unchanged.
 
     Args:
-        table: the table. model: the class of its settings. failure: the error for invalid settings; its message names
-        the key and the allowed values, never the value. expected: an example of the table, for the message if the value
-        is not a table.
+        table: the table.
+        model: the class of its settings.
+        failure: the error for invalid settings; its message names the key and the allowed values, never the value.
+        expected: an example of the table, for the message if the value is not a table.
         fields: as for ``keyed_table_message``.
     """
     if isinstance(table, model):

@@ -24,8 +24,9 @@ async def check_once(
     """Checks a source, and closes it.
 
     Args:
-        source: the source, which is not running. secrets: its secrets. If this process cannot read one of them, it does
-        not connect to the source. subject: the kind of the source in the advice: ``agent`` or ``server``.
+        source: the source, which is not running.
+        secrets: its secrets. If this process cannot read one of them, it does not connect to the source.
+        subject: the kind of the source in the advice: ``agent`` or ``server``.
         failures: the exceptions of ``check`` that mean that the source cannot be used; their messages say why.
     """
     try:

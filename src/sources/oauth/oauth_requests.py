@@ -48,8 +48,8 @@ class OAuthRequests:
         ``sign_in``. ``used`` is the sign-in of the refused request.
 
         Raises:
-            SignInNeededError: a user must sign in again. TokenUnavailableError: the operator must sign in again, or the
-            token cannot be renewed now.
+            SignInNeededError: a user must sign in again.
+            TokenUnavailableError: the operator must sign in again, or the token cannot be renewed now.
         """
         challenge, sign_ins = read_challenge(header), self._sign_ins
         if status == 403:

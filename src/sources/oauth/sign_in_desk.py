@@ -107,7 +107,8 @@ class SignInDesk:
         """The link to a page that begins the daemon's own sign-in at a source.
 
         Raises:
-            NotFoundError: no such source has OAuth. InvalidArgumentsError: the source needs no sign-in.
+            NotFoundError: no such source has OAuth.
+            InvalidArgumentsError: the source needs no sign-in.
         """
         signs = self._named(source)
         if not self.needs_person(source):

@@ -59,11 +59,14 @@ def read_api(
     """Reads the operations of the document at ``uri``, one of ``documents``.
 
     Args:
-        documents: the document and its referenced documents, by URL. uri: the document's URL; its servers may be
-        relative to it. prefix: the first part of the tools' names. absent: URLs of missing documents, with the reason.
-        base_url: replaces all servers of the document. selection: selects the operations that become tools; None
-        selects all. secret_at: ``header`` or ``query``, and the name of the parameter that carries the secret. It is
-        not an argument.
+        documents: the document and its referenced documents, by URL.
+        uri: the document's URL; its servers may be relative to it.
+        prefix: the first part of the tools' names.
+        absent: URLs of missing documents, with the reason.
+        base_url: replaces all servers of the document.
+        selection: selects the operations that become tools; None selects all.
+        secret_at: ``header`` or ``query``, and the name of the parameter that carries the secret. It is not an
+            argument.
 
     Raises:
         UnreadableApiError: the document is not OpenAPI, or has an unsupported version.

@@ -146,8 +146,8 @@ class AgentSteps:
         """Runs the code and returns its result. Passes on exceptions of the code.
 
         Raises:
-            CallPausedError: steps wait for a person. CallError: the code made too many steps, or did not repeat the
-            steps of an earlier run.
+            CallPausedError: steps wait for a person.
+            CallError: the code made too many steps, or did not repeat the steps of an earlier run.
         """
         stopped = asyncio.create_task(self._stopped.wait())
         try:

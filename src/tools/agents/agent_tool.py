@@ -147,8 +147,8 @@ async def _read_images(images: list[str], context: OrchestrationContext) -> tupl
     """The images as URLs.
 
     Raises:
-        CallError: as raised by ``read_images``. InvalidArgumentsError: the images have more than ``MAX_IMAGES_BYTES``
-        together.
+        CallError: as raised by ``read_images``.
+        InvalidArgumentsError: the images have more than ``MAX_IMAGES_BYTES`` together.
     """
     read = await read_images(images, context)
     size = sum(map(len, read))

@@ -40,9 +40,10 @@ async def run_custom(
     """Runs the agent's code until it returns the answer.
 
     Raises:
-        CallError: the code cannot be used, raised a ``CallError``, returned nothing or a value that is not JSON, or
-            did not repeat its steps after a pause or a restart.
-        CallPausedError: a person must decide first. Exception: any exception of the code.
+        CallError: the code cannot be used, raised a ``CallError``, returned nothing or a value that is not JSON, or did
+            not repeat its steps after a pause or a restart.
+        CallPausedError: a person must decide first.
+        Exception: any exception of the code.
     """
     code = await code_of(run.agent, context)
     begun_by = run.snapshot.code.package if run.snapshot.code else code.package

@@ -25,8 +25,8 @@ async def upload_files(
     """Uploads files in sequence. ``files`` maps argument fields to files. Checks all files before the first upload.
 
     Raises:
-        InvalidArgumentsError: the vendor does not accept one of the files for this purpose. CallError: the vendor
-        failed; ``details.uploaded`` lists the files that were uploaded before.
+        InvalidArgumentsError: the vendor does not accept one of the files for this purpose.
+        CallError: the vendor failed; ``details.uploaded`` lists the files that were uploaded before.
     """
     vendor_files = context.vendor_files(provider)
     for field, file in files.items():
