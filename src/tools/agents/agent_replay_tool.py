@@ -52,7 +52,7 @@ class ReplayArguments(Arguments):
     role: str | None = Field(
         default=None,
         max_length=64,
-        description="The role that gets the prompt or model. Default: all roles; with several, a prompt requires it.",
+        description="The role that gets the prompt or model. Default: all. Required for a prompt if there are several.",
     )
     tools: ToolsMode = Field(default="recorded", description="live: read-only tools run again.")
     allow_writes: bool = Field(default=False, description="With live: tools that may write also run.")

@@ -19,7 +19,7 @@ SAME, REMOVED, ADDED = "  ", "- ", "+ "
 
 
 class RunSide(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The numbers of one of the two runs, without those of other agents that it called."""
+    """The figures of one of the two runs, without those of agents that it called."""
 
     state: str
     turns: int
@@ -36,7 +36,7 @@ class RunSide(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def side_of(run: RecordedRun, state: str, *, error: str | None = None, stopped_by: str | None = None) -> RunSide:
-    """The numbers of a run."""
+    """The figures of a run."""
     cost: defaultdict[str, float] = defaultdict(float)
     for turn in run.turns:
         if turn.cost is not None:

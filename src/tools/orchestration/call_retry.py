@@ -27,9 +27,9 @@ ATTEMPT_S: Final = 300.0
 
 
 _QUESTION_CHARS: Final = 1000
-"""Characters of a part's question that its error quotes."""
+"""The maximum length of a part's question in its error."""
 ANSWER_BYTES: Final = 64 * 1024
-"""The size of the partial answer in the details of an error: as much as a text shows of data."""
+"""The maximum size of a partial answer in the details of an error, the same as of data in a text."""
 
 
 class RetriedCall(Protocol):
