@@ -30,8 +30,10 @@ async def test_a_person_edits_and_approves_a_call(operator: Page, site: Site, ch
                 ".then(all => all.map(answer => answer.status))"
             )
             assert statuses == [404, 404]
-        await operator.open(f"/ui/runs/{call_id}")
+        await operator.open(f"/ui/calls/{call_id}")  # a paused call: its page is that of the run
+        assert await operator.value("location.pathname") == f"/ui/runs/{call_id}"
         await operator.shows("May careful call echo?")
+        assert "waiting" in await operator.text(".tool-call")
         assert json.loads(await operator.value("document.querySelector('[name=arguments]').value")) == {
             "value": HOSTILE
         }

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from toold.dashboard import diff_lines, page_formats
+from toold.dashboard import Pages, diff_lines, load_assets, page_formats
 
 
 @pytest.mark.parametrize(
@@ -74,8 +74,22 @@ def test_names_break_at_underscores_and_are_escaped() -> None:
 
 
 def test_the_lines_of_a_diff() -> None:
-    """Each line has its kind, without the sign; a gap between parts has no text."""
+    """Each line has its kind, without the sign; a gap between parts has no text. A new version has all lines but those
+    of the empty one: without the lines that both have, it would seem to end early.
+    """
     diff = "@@ -1 +1 @@\n-old\n+new\n same"
     assert diff_lines(diff) == [("place", ""), ("removed", "old"), ("added", "new"), ("same", "same")]
-    assert diff_lines(diff, new=True) == [("added", "new")]
+    assert diff_lines(diff, new=True) == [("place", ""), ("added", "new"), ("same", "same")]
     assert diff_lines("") == []
+
+
+@pytest.mark.parametrize(
+    ("executed", "words"), [("no", "had no effect"), ("maybe", "may have had an effect"), ("yes", "had an effect")]
+)
+def test_the_effect_of_a_call_has_the_words_of_the_protocol(executed: str, words: str) -> None:
+    """``executed`` and ``retryable`` are shown as docs/protocol.md names them, and explained."""
+    pages = Pages(load_assets(), version="1")
+    shown = pages.render("effect", executed=executed, retryable=None)
+    assert f"<strong>executed: {executed}</strong> The call {words}." in shown
+    assert "retryable" not in shown  # the audit does not have it
+    assert "retryable: yes" in pages.render("effect", executed=executed, retryable=True)
