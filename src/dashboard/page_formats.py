@@ -14,6 +14,8 @@ from .form_arguments import child_name
 
 LONG_TEXT_CHARS: Final = 20_000
 """The maximum length of a text. The middle of a longer text is omitted."""
+FORM_ROW_CHARS: Final = 40
+"""The approximate number of characters of a line in a narrow window."""
 _CODE_SPAN: Final = re.compile(r"`([^`\n]{1,200})`")
 _LINE_BREAK: Final = re.compile(r"\n(?=[^\s*#>|\d-])")
 """Matches a line break within a sentence, but not before an item of a list."""
@@ -136,6 +138,11 @@ def as_form_json(value: Any) -> str:
     return "".join(part if part.isprintable() or part == "\n" else json.dumps(part)[1:-1] for part in text)
 
 
+def form_rows(text: str) -> int:
+    """The rows of a field that shows a whole text, as far as it has at most 30: a person decides on what it says."""
+    return min(30, max(3, sum(1 + len(line) // FORM_ROW_CHARS for line in text.split("\n")) + 1))
+
+
 FILTERS: Final[dict[str, Callable[..., Any]]] = {
     "duration": duration,
     "size": size,
@@ -152,5 +159,6 @@ FILTERS: Final[dict[str, Callable[..., Any]]] = {
     "block": block,
     "as_json": as_json,
     "as_form_json": as_form_json,
+    "form_rows": form_rows,
     "child_of": lambda key, name: child_name(name, key),
 }

@@ -93,3 +93,10 @@ def test_the_effect_of_a_call_has_the_words_of_the_protocol(executed: str, words
     assert f"<strong>executed: {executed}</strong> The call {words}." in shown
     assert "retryable" not in shown  # the audit does not have it
     assert "retryable: yes" in pages.render("effect", executed=executed, retryable=True)
+
+
+def test_a_field_for_a_decision_shows_its_whole_text() -> None:
+    """A long line needs several rows; a very long text scrolls."""
+    assert page_formats.form_rows("{}") == 3
+    assert page_formats.form_rows("x" * 400) > 10
+    assert page_formats.form_rows("\n" * 1_000) == 30
