@@ -40,6 +40,8 @@ class _LivePage:
         self.viewer = viewer
         self.subject = subject
         self.events: dict[str, bytes] = {}
+        self.latest: dict[str, bytes] = {}
+        """The last event of each name, sent or not."""
         self.ready = asyncio.Event()
 
     @property
@@ -52,8 +54,10 @@ class _LivePage:
         return self.subject is None
 
     def put(self, name: str, event: bytes) -> None:
-        """Replace the unsent event of this name."""
-        self.events[name] = event
+        """Replace the unsent event of this name, unless the page has the same already."""
+        if event == self.latest.get(name):
+            return
+        self.events[name] = self.latest[name] = event
         self.ready.set()
 
 
@@ -141,7 +145,6 @@ class LiveFeed:
 
     async def _run(self) -> None:
         tick = 0
-        shown: dict[_Shown, Mapping[str, bytes]] = {}
         while True:
             await asyncio.sleep(INTERVAL_S)
             tick += 1
@@ -152,16 +155,13 @@ class LiveFeed:
             for page in self._pages:
                 if page.shown not in rendered:
                     rendered[page.shown] = self._events_or_none(page)
-                before = shown.get(page.shown, {})
                 for name, event in rendered[page.shown].items():
-                    if event != before.get(name):
-                        page.put(name, event)
+                    page.put(name, event)
                 if tick % TICKS_PER_SECOND == 0 and page.watches:
                     sees = page.viewer.sees
                     if sees not in seconds:
                         seconds[sees] = _seconds(self._activity.seconds(sees)[-1:])
                     page.put("seconds", seconds[sees])
-            shown = rendered
 
     def _events_or_none(self, page: _LivePage) -> Mapping[str, bytes]:
         """No events if rendering fails: the pages keep what they show, and the next tick tries again."""
