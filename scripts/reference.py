@@ -96,7 +96,7 @@ def _row(cells: Iterable[str]) -> str:
 
 
 def _toolsets(catalog: ToolCatalog) -> Iterator[str]:
-    head = ("toolset", "tools", "its listing, in tokens (estimate)", "which")
+    head = ("toolset", "tools", "its listing, in tokens (estimate)", "its tools")
     return _table(head, (_toolset(catalog.view(name), catalog) for name in catalog.names))
 
 
@@ -111,7 +111,7 @@ def _which(selection: ToolsetView, catalog: ToolCatalog) -> str:
         if len(selection.tools) == len(catalog.registry.tools)
         else ", ".join(f"`{one}`" for one in selection.tools)
     )
-    return f"{said}; a session's that asks for none" if selection.toolset.name == catalog.default else said
+    return f"{said}; the default toolset" if selection.toolset.name == catalog.default else said
 
 
 def _tokens(listing: object) -> int:
@@ -183,7 +183,7 @@ def _shared_arguments(catalog: ToolCatalog) -> Iterator[str]:
 
 
 def _in_all_steps(catalog: ToolCatalog) -> dict[str, Schema]:
-    """The arguments that every tool has which works in steps, and has alike."""
+    """The arguments that all tools that work in steps have in common, with the same schema."""
     all_of_them = [own for tool in catalog.registry.tools if _STEPS in (own := _properties(tool))]
     first, *others = all_of_them
     return {name: part for name, part in first.items() if all(other.get(name) == part for other in others)}
@@ -197,7 +197,7 @@ def _properties(tool: Tool) -> dict[str, Schema]:
 def _arguments(properties: Mapping[str, Schema], root: Schema) -> Iterator[str]:
     required = root.get("required", ())
     return _table(
-        ("argument", "takes", "by default", "what it is for"),
+        ("argument", "type", "default", "description"),
         (
             (f"`{name}`", takes(part, root), _default(part, must=name in required), _meaning(part))
             for name, part in properties.items()
@@ -211,13 +211,13 @@ def _meaning(part: Schema) -> str:
 
 def _default(part: Schema, *, must: bool) -> str:
     if must:
-        return "must be there"
+        return "required"
     value = part.get("default")
     return "" if value is None else f"`{json.dumps(value, ensure_ascii=False)}`"
 
 
 def takes(part: Schema, root: Schema) -> str:
-    """What a part of a schema takes, in words: ``array of string, 1–20``, ``integer, from 1``, `` `list`, `info` ``."""
+    """The type of a part of a schema in words: ``array of string, 1–20``, ``integer, from 1``, `` `list`, `info` ``."""
     part = _resolved(part, root)
     options = [one for one in part.get("anyOf", part.get("oneOf", [])) if one.get("type") != "null"]
     if options:
