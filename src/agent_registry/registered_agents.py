@@ -108,7 +108,7 @@ def after_fetch(
             return replace(known, latest=None, invalid=None, kept_since=None)
         latest = definition_of(record, known.reference, settings)
     except RecursionError:  # encoding allows fewer levels than decoding
-        return replace(known, latest=None, invalid="its definition is invalid: it is nested too deeply")
+        return replace(known, latest=None, invalid="its definition is nested too deeply")
     except AgentDefinitionError as error:
         return replace(known, latest=None, invalid=f"its definition is invalid: {error}")
     return replace(known, latest=latest, invalid=None)
@@ -130,7 +130,7 @@ def definition_of(record: Mapping[str, Any], reference: AgentReference, settings
     """
     stated = record.get("agent_id", reference.id)
     if stated != reference.id:
-        raise AgentDefinitionError("agent_id is that of another agent")
+        raise AgentDefinitionError("agent_id belongs to another agent")
     name = reference.name or tool_name_of(record.get("name"), reference.id)
     return Definition(msgspec.json.encode(record), read_agent(name, completed_record(record, settings)))
 

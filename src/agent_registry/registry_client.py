@@ -79,7 +79,7 @@ class RegistryClient:
         return None if answer.status in range(200, 300) else _unusable(answer).reason
 
     async def close(self) -> None:
-        """Close the connections; those of running requests close when the requests end."""
+        """Close the connections. Connections of running requests are closed when the requests end."""
         await self._server.close()
 
     async def _fetch(self, path: str, etag: str | None) -> FetchOutcome:

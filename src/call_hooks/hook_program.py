@@ -29,7 +29,7 @@ _EXIT_S: Final = 1.0
 """The time to wait for the exit status of a program after it has closed its output or was killed."""
 _READ_BYTES: Final = 64 * 1024
 _EXCESS_PER_S: Final = 1000.0
-"""The lines without an answer, and the KiB of standard error, that are read per second; the rest waits in the pipe."""
+"""The number of lines without an answer, and of KiB of standard error, read per second. The rest waits in the pipe."""
 
 _log = structlog.get_logger("toold.hooks")
 

@@ -131,8 +131,8 @@ def as_json(value: Any) -> str:
 
 
 def as_form_json(value: Any) -> str:
-    """A value as complete, indented JSON, which a form sends back unchanged. Characters that are not printed, such as
-    those that change the direction of text, are escaped.
+    """A value as complete, indented JSON, which a form sends back unchanged. Unprintable characters, such as marks that
+    change the direction of text, are escaped.
     """
     text = json.dumps(value, indent=2, ensure_ascii=False, default=str)
     return "".join(part if part.isprintable() or part == "\n" else json.dumps(part)[1:-1] for part in text)

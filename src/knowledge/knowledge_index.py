@@ -114,7 +114,7 @@ class KnowledgeIndex:
         return await self._run(lambda database: database.embedded_and_waiting(scope, model))
 
     async def waiting_chunks(self, scope: Scope, model: str, limit: int) -> list[WaitingChunk]:
-        """Chunks that wait for embeddings of this model; those of another model are removed first."""
+        """Chunks that wait for embeddings of this model. Embeddings of another model are removed first."""
         return await self._run(lambda database: database.waiting_chunks(scope, model, limit))
 
     async def store_vectors(self, scope: Scope, model: str, vectors: Mapping[int, bytes]) -> None:

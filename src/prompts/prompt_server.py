@@ -75,7 +75,7 @@ class PromptServer:
         if tagged.status == _OK:
             return await _read(tagged, phoenix_prompt)
         if tagged.status != _NOT_FOUND:
-            return _unusable(tagged, "it refuses the name or the tag: they are lower case letters, digits, - and _")
+            return _unusable(tagged, "it refuses the name or the tag; both are lower-case letters, digits, - and _")
         latest = await self._get(f"{prompt}/latest")
         if latest.status == _NOT_FOUND:
             return SourceAnswer(None, f"it has no prompt {address.ref!r}")

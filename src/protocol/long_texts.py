@@ -31,9 +31,9 @@ _BACKSLASH: Final = ord("\\")
 _EXPONENT: Final = re.compile(rb"[0-9][eE]")
 _QUOTE: Final = b'"'
 _MARK_END: Final = b"\0"
-"""JSON has no byte 0."""
+"""The byte around marks. JSON does not contain it."""
 _MARK: Final = b"\0%d\0"
-"""Stands for a text of this index."""
+"""A mark that stands for the text with this index."""
 _no_values: Final = SchemaValidator(core_schema.typed_dict_schema({}, extra_behavior="ignore"))
 _decode: Final[Callable[[bytes], Any]] = msgspec.json.Decoder(Any, float_hook=finite).decode
 
@@ -85,20 +85,20 @@ def encode_answer(result: ToolResult, encode: Callable[[ToolResult], bytes]) -> 
 
 
 def _joined(rest: list[bytes], texts: dict[int, tuple[bytes | msgspec.Raw, ...]]) -> bytes:
-    """The JSON with the texts in place of their marks: every second part of the rest is the index of a text."""
+    """The JSON with the texts in place of their marks. Split at the marks' byte, every second part is the index of a
+    text.
+    """
     parts = [texts[int(part)] if place % 2 else (part,) for place, part in enumerate(rest)]
     return b"".join(chain.from_iterable(parts))
 
 
 def _may_be_plain(text: str) -> bool:
-    """Whether a text in quotes is its JSON, unless it has control characters."""
+    """Whether the text in quotes is valid JSON, unless the text has control characters."""
     return text.isascii() and "\n" not in text and '"' not in text and "\\" not in text
 
 
 def _is_json(data: bytes) -> bool:
-    """Whether this is JSON. pydantic's parser takes a quarter of the time of an encoder, and copies no values that no
-    one wants.
-    """
+    """Whether this is JSON. pydantic's parser takes a quarter of an encoder's time, and copies no values here."""
     try:
         _no_values.validate_json(data)
     except ValueError:  # it may also be nested too deeply for this parser

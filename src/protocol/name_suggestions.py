@@ -10,7 +10,9 @@ MAX_WORD_CHARS: Final = 100
 
 
 MAX_COMPARED: Final = 200
-"""Of more names, only those that share the most parts with the word are compared. A vendor may list thousands."""
+"""If there are more names, only the names that share the most parts with the word are compared. A vendor may list
+thousands.
+"""
 _PART_CHARS: Final = 3
 
 MODEL_LIST_HINT: Final = "`listmodels` lists the models."

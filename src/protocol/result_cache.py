@@ -7,7 +7,7 @@ from .tool_call import ToolResult
 
 
 class ResultHolder(Protocol):
-    """The record of an ended call. Only the cache sets ``result`` and ``size``, and only it calls ``drop_kept``."""
+    """The record of an ended call. Only the cache sets ``result`` and ``size``, and calls ``drop_kept``."""
 
     since: float
     """The time at which the call ended."""
@@ -16,15 +16,15 @@ class ResultHolder(Protocol):
     size: int
     """The size of the sent result, in bytes."""
     kept_bytes: int
-    """The size of what the record keeps as long as the result: long arguments."""
+    """The size of the long arguments that the record keeps as long as the result."""
 
     def drop_kept(self) -> None:
-        """Releases it; ``kept_bytes`` is 0 then."""
+        """Releases the long arguments; ``kept_bytes`` is then 0."""
         ...
 
 
 class CacheTotal:
-    """The size of what all caches that share it have."""
+    """The size of the contents of all caches that share this total."""
 
     __slots__ = ("bytes",)
 
@@ -35,8 +35,8 @@ class CacheTotal:
 class ResultCache:
     """One principal's results, oldest first. Expired results are evicted, and the oldest results beyond the size limit.
 
-    ``max_bytes`` bounds the total size of the sent results and of what is kept with them. ``ttl_s`` is in seconds of
-    the clock of ``now`` and ``since``.
+    ``max_bytes`` bounds the total size of the sent results and of the arguments kept with them. ``ttl_s`` is in seconds
+    of the clock of ``now`` and ``since``.
     """
 
     __slots__ = ("_bytes", "_holders", "_max_bytes", "_total", "_ttl_s")
@@ -59,7 +59,7 @@ class ResultCache:
         return self._bytes
 
     def put(self, holder: ResultHolder, result: ToolResult, size: int) -> None:
-        """Caches the result of a call, unless it exceeds the whole cache; then what the call keeps is dropped. The call
+        """Caches the result of a call. If it exceeds the whole cache, drops the call's long arguments instead. The call
         must not have a cached result.
         """
         if size + holder.kept_bytes > self._max_bytes:

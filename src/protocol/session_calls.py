@@ -57,7 +57,7 @@ class PendingResult(msgspec.Struct, frozen=True, gc=False):
     echo_id: bool
     """Whether the answer also has the id under the older field name."""
     since: float
-    """When the call ended."""
+    """The time at which the call ended."""
     result: ToolResult
 
 
@@ -71,7 +71,7 @@ class _Call(msgspec.Struct, eq=False, gc=False):
     """The arguments as received, or their digest."""
     echo_id: bool
     since: float = 0.0
-    """When the call ended; 0 while it runs."""
+    """The time at which the call ended; 0 while it runs."""
     journalled: bool = False
     interrupted: bool = False
     started: bool = True
@@ -81,7 +81,7 @@ class _Call(msgspec.Struct, eq=False, gc=False):
     kept_bytes: int = 0
 
     def drop_kept(self) -> None:
-        if self.kept_bytes:  # else they are needed: a journalled call is compared with its repeats for longer
+        if self.kept_bytes:  # otherwise they are needed: a journalled call is compared with its repeats for longer
             self.arguments, self.kept_bytes = b"", 0
 
     def same_as(self, name: str, arguments: dict[str, Any], digest: bytes | None) -> bool:

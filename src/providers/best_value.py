@@ -12,7 +12,7 @@ INPUT_TOKENS: Final = 10_000
 """The tokens of a prompt with some files. Models are compared by the price of this prompt and ``OUTPUT_TOKENS``."""
 OUTPUT_TOKENS: Final = 1_000
 MIN_WINDOW: Final = 128_000
-"""The minimum window: that of the smaller current models. A conversation of ``conversation_tokens`` fits."""
+"""The minimum window, the same as of the smaller current models. A conversation of ``conversation_tokens`` fits."""
 MIN_ANSWER: Final = 16_384
 """The minimum ``max_output``: the longest answer that the tools expect, with some thinking."""
 

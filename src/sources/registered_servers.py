@@ -32,16 +32,17 @@ _PUBLIC: Final = {
     "pypi": ("", "https://pypi.org", "https://pypi.org/simple"),
     "oci": ("", "https://docker.io"),
 }
-"""The registries of packages that ``npx``, ``uvx`` and docker use by default. A package of another one is refused,
-because anyone may own its name here."""
+"""The package registries that ``npx``, ``uvx`` and docker use by default. Packages of other registries are refused,
+because here their names may belong to anyone.
+"""
 _CONFIRMING: Final = ("-y", "--yes")
-"""The options of ``npx`` that are always given."""
+"""The options that ``npx`` always gets."""
 _OF_RUNNERS: Final = re.compile(
     r"(?:DYLD|LD|NPM_CONFIG|PIP|TOOLD|UV)_.*"
     r"|BASH_ENV|ENV|HOME|NODE_OPTIONS|NODE_PATH|PATH|PYTHON(?:EXECUTABLE|HOME|PATH|STARTUP|USERBASE)|SHELL",
     re.IGNORECASE,
 )
-"""Variables that decide which program is run, and those of the daemon."""
+"""Variables that decide which program runs, and variables of the daemon."""
 
 
 class _Input(msgspec.Struct):
@@ -154,7 +155,9 @@ class McpRegistry:
         try:
             return msgspec.json.decode(answer.body, type=kind)
         except (msgspec.DecodeError, RecursionError):
-            raise UnusableAnswerError("its answer is not that of an MCP registry (version 0.1 of its API)") from None
+            raise UnusableAnswerError(
+                "its answer does not conform to the API of MCP registries (version 0.1)"
+            ) from None
 
 
 def tables_of(server: RegisteredServer) -> list[ServerTable]:
@@ -163,7 +166,7 @@ def tables_of(server: RegisteredServer) -> list[ServerTable]:
 
 
 def _checked(way: ServerTable) -> ServerTable:
-    """The way, without its table if that is not a valid source."""
+    """The same way to use the server, without its table if that is not a valid source."""
     try:
         read_sources({} if way.table is None else {"server": way.table})
     except SourceSettingsError as error:
@@ -245,7 +248,7 @@ def _environment(package: _Package) -> Iterator[tuple[str, object]]:
             raise ValueError("the name of a variable is invalid")
         if _OF_RUNNERS.fullmatch(variable.name):
             name = variable.name[:60]
-            raise ValueError(f"its variable {name} decides which program is run; add its command yourself")
+            raise ValueError(f"its variable {name} decides which program runs; add its command yourself")
         if variable.fixed is not None:
             yield variable.name, variable.fixed
         elif variable.is_required or variable.is_secret:

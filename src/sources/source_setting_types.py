@@ -83,7 +83,9 @@ _OF_CONTAINER_PROGRAMS: Final = re.compile(
 
 
 def belongs_to_container_program(variable: str) -> bool:
-    """Whether docker or podman read this variable themselves: it would decide what they run, and with which rights."""
+    """Whether docker or podman read this variable themselves. It would decide which program they run, with which
+    rights.
+    """
     return _OF_CONTAINER_PROGRAMS.fullmatch(variable) is not None
 
 

@@ -202,7 +202,7 @@ class McpSettings(CachedSettings):
             raise PydanticCustomError("mcp_transport", "container requires image")
         taken = next(filter(belongs_to_container_program, self.env), None) if self.image is not None else None
         if taken is not None:
-            what = "env.{name} is read by docker or podman itself, so it cannot be set with image; set it in the image"
+            what = "env.{name} affects docker or podman itself, so it cannot be set with image; set it in the image"
             raise PydanticCustomError("mcp_transport", what, {"name": taken})
         if self.url is None and self.transport == "sse":
             raise PydanticCustomError("mcp_transport", 'transport = "sse" requires url')
@@ -263,7 +263,7 @@ class A2ASettings(_WithBindings):
     interface_hosts: Annotated[tuple[str, ...], Field(max_length=100)] = ()
     """The hosts, besides the card's own origin, to which calls may go."""
     on_change: Literal["quarantine", "accept"] = "quarantine"
-    """What happens to a tool that differs from its pin."""
+    """The handling of a tool that differs from its pin."""
     deduplicates: bool = False
     """Whether the agent deduplicates messages, so that a message may be sent again."""
     answer_within_s: Annotated[float, Field(gt=0, le=2_592_000, allow_inf_nan=False)] = 604_800.0

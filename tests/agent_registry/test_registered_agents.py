@@ -51,7 +51,7 @@ def known_after(*outcomes: FetchOutcome, agent_id: str = PIPE, **table: Any) -> 
     [
         (FailedFetch("registry.example cannot be reached"), "cannot be reached; its last good definition"),
         (FetchedAgent(record(execution_type="hybrid"), None), "execution_type must be"),
-        (FetchedAgent({**record(), "agent_id": "another"}, None), "agent_id is that of another agent"),
+        (FetchedAgent({**record(), "agent_id": "another"}, None), "agent_id belongs to another agent"),
         (FetchedAgent(record(x=nested(5_000)), None), "nested too deeply"),
         (AbsentAgent(), "it is asked once more"),
     ],

@@ -84,11 +84,11 @@ def test_the_ways_to_use_a_server() -> None:
             package(
                 registryType="npm", identifier="x", environmentVariables=[{"name": "NODE_OPTIONS", "value": "-r /x"}]
             ),
-            "NODE_OPTIONS decides which program is run",
+            "NODE_OPTIONS decides which program runs",
         ),
         (
             package(registryType="oci", identifier="x", environmentVariables=[{"name": "DOCKER_HOST", "value": "a"}]),
-            "env.DOCKER_HOST is read by docker or podman",
+            "env.DOCKER_HOST affects docker or podman",
         ),
         (
             package(registryType="npm", identifier="x", registryBaseUrl="https://npm.evil.example"),
@@ -157,7 +157,7 @@ async def test_asking_a_registry(registry: str) -> None:
     assert [server.name for server in await client.search("files")] == ["com.example/files"]
     assert await client.search("none") == []
     assert await client.find("com.example/other") is None
-    with pytest.raises(UnusableAnswerError, match="not that of an MCP registry"):
+    with pytest.raises(UnusableAnswerError, match="does not conform to the API of MCP registries"):
         await client.find("odd")
     with pytest.raises(UnusableAnswerError, match=r"another server \(com\.example/files\)"):
         await client.find("com.example/trusted")

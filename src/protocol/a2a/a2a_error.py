@@ -1,4 +1,4 @@
-"""A2A's errors, as JSON-RPC and as HTTP+JSON. The codes are those of the specification, sections 5.4 and 9.5. Pure."""
+"""A2A's errors, as JSON-RPC and as HTTP+JSON. The codes are from sections 5.4 and 9.5 of the specification. Pure."""
 
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple

@@ -53,7 +53,7 @@ class SendRequest(NamedTuple):
     return_immediately: bool
     history_length: int | None
     push: Mapping[str, Any] | None = None
-    """Where the client wants to be notified."""
+    """The configuration of push notifications that the client requests."""
 
 
 class TaskRequest(NamedTuple):

@@ -63,7 +63,7 @@ def methods_of(version: A2AVersion) -> list[str]:
 
 
 def send_params_of_0_3(params: Mapping[str, Any]) -> dict[str, Any]:
-    """The parameters of ``message/send`` as those of ``SendMessage``.
+    """Converts the parameters of ``message/send`` to those of ``SendMessage``.
 
     Raises:
         A2AError: a part is not valid in 0.3.

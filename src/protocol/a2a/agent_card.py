@@ -22,7 +22,7 @@ class CardSkill(NamedTuple):
 
 
 class CardFacts(NamedTuple):
-    """What a card says about an agent."""
+    """The facts about an agent on its card."""
 
     name: str
     description: str

@@ -23,8 +23,8 @@ _TYPES: Final = {"json": "application/json", "ndjson": "application/x-ndjson", "
 
 
 def handles_in(result: ToolResult) -> list[str]:
-    """The possible handles in an answer: the handle of an answer that was too large to send, or those that the answer
-    names.
+    """The possible handles in an answer: the handle of the answer itself if it was too large to send, or handles that
+    it names.
 
     Call it in a thread if the result is long.
     """

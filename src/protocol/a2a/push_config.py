@@ -30,7 +30,7 @@ def read_push(values: Mapping[str, Any], path: str) -> PushConfig:
     """Reads a configuration of either version.
 
     Raises:
-        A2AError: it is invalid.
+        A2AError: the configuration is invalid.
     """
     url = field_of(values, "url")
     if not isinstance(url, str) or len(url) > MAX_URL_CHARS or not _URL.fullmatch(url):

@@ -27,7 +27,7 @@ MAX_QUESTION_BYTES: Final = 256 * 1024
 """The maximum size of a question as JSON. A prompt of this size has some 60,000 tokens."""
 MAX_SAMPLING_MESSAGES: Final = 200
 ROLES: Final = ("user", "assistant")
-"""The roles of the messages of a completion."""
+"""The roles of messages in a completion."""
 SOURCE_KEY: Final = "toold/source"
 """The key in a question's ``_meta`` for the source that asks."""
 

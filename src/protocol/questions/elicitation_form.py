@@ -20,7 +20,7 @@ MAX_LABEL_CHARS: Final = 1_000
 MAX_VALUE_CHARS: Final = 64 * 1024
 """The maximum length of a text in an answer."""
 
-# Tuples, as values of a hostile schema may not be hashable.
+# Tuples, because values of a hostile schema may be unhashable.
 _KINDS: Final = ("string", "number", "integer", "boolean", "array")
 _FORMATS: Final = ("date", "date-time", "email", "uri")
 _EMAIL: Final = re.compile(r"[^@\s]{1,64}@[^@\s]{1,255}")

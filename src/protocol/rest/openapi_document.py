@@ -136,13 +136,13 @@ def _placed(schema: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 
 class _Move(NamedTuple):
-    """Where a schema is in the document, and its own id."""
+    """The place of a schema in the document, and its id."""
 
     place: str
     own_id: Any
 
     def reference(self, target: Any) -> Any:
-        """A reference within the schema, adjusted; any other value as it is."""
+        """Adjusts a reference within the schema. Other values stay unchanged."""
         if not isinstance(target, str):
             return target
         local = target.removeprefix(self.own_id) if isinstance(self.own_id, str) else target
@@ -150,7 +150,7 @@ class _Move(NamedTuple):
 
 
 def _moved(part: Any, move: _Move) -> Any:
-    """A schema, or a list of schemas, after the move."""
+    """Adjusts a schema, or a list of schemas, that was moved."""
     if isinstance(part, list):
         return [_moved(item, move) for item in part]
     if not isinstance(part, dict):
@@ -166,7 +166,7 @@ def _moved(part: Any, move: _Move) -> Any:
     if "$ref" in part:
         moved["$ref"] = move.reference(part["$ref"])
     discriminator = part.get("discriminator")
-    if isinstance(discriminator, dict) and isinstance(discriminator.get("mapping"), dict):  # as pydantic writes it
+    if isinstance(discriminator, dict) and isinstance(discriminator.get("mapping"), dict):  # in pydantic's form
         mapping = {value: move.reference(target) for value, target in discriminator["mapping"].items()}
         moved["discriminator"] = {**discriminator, "mapping": mapping}
     _modernize(moved)
@@ -174,8 +174,8 @@ def _moved(part: Any, move: _Move) -> Any:
 
 
 def _modernize(schema: dict[str, Any]) -> None:
-    """Replaces what earlier drafts have and 2020-12 forbids, since one such schema makes the whole document invalid.
-    For some validators, so does a default of another type.
+    """Replaces keywords of earlier drafts that 2020-12 forbids, because one such schema makes the whole document
+    invalid. For some validators, a default of another type does the same.
     """
     if isinstance(schema.get("items"), list):
         first, rest = schema["items"], schema.pop("additionalItems", True)
@@ -194,7 +194,7 @@ def _modernize(schema: dict[str, Any]) -> None:
 
 
 def _type_of(value: Any) -> set[str]:
-    """The JSON types that a value has."""
+    """The JSON types of a value."""
     match value:
         case None:
             return {"null"}

@@ -60,7 +60,7 @@ class SimulatedChat(SimulatorEndpoint):
             await _whole_response(document, headers, directives)(scope, receive, send)
 
     def _prompt_directives(self, incoming: SimulatorRequest) -> Directives:
-        """Returns the directives of the prompt, or those of the script's item for this turn."""
+        """Returns the directives of the prompt, or of the script's item for this turn."""
         if not _is_request(incoming.document):
             return Directives()
         messages = incoming.document["messages"]

@@ -74,7 +74,7 @@ async def discover(http: OAuthHttp, server_url: str, document_url: str | None, a
     for endpoint in filter(None, endpoints):
         if not is_confidential_url(str(endpoint)):
             raise OAuthFailedError("the authorization server has an address without encryption (http://)")
-        if "@" in urlsplit(str(endpoint)).netloc:  # a link would seem to lead to another server
+        if "@" in urlsplit(str(endpoint)).netloc:  # the link would appear to lead to another server
             raise OAuthFailedError("the authorization server has an address with a user name")
     return AuthorizationServer(
         issuer=str(metadata.issuer),
@@ -153,7 +153,7 @@ def _default_metadata(origin: str) -> OAuthMetadata:
 def _origin(url: str) -> str:
     """
     Raises:
-        OAuthFailedError: it is not a URL.
+        OAuthFailedError: the address is not a URL.
     """
     try:
         parts = urlsplit(url)

@@ -76,8 +76,8 @@ def authorization_url(
 def issuer_path(server: "AuthorizationServer", auth: OAuthAuth) -> str:
     """The last part of the redirect address of a client that the daemon registers; empty for other clients.
 
-    It differs for each issuer, so that an authorization server cannot pass the code of another one off as its own
-    (RFC 9700, 4.4). The other clients were registered by the operator, with one address.
+    It differs for each issuer, so that an authorization server cannot pass off another server's code as its own (RFC
+    9700, 4.4). The other clients were registered by the operator, with one address.
     """
     registered = auth.client_id is not None or (auth.client_metadata_url is not None and server.client_documents)
     return "" if registered else hashlib.sha256(server.issuer.encode()).hexdigest()[:16]

@@ -58,7 +58,7 @@ def _json(content: bytes) -> Any:
     except TooManyValuesError:
         raise ValueError(f"it has more than {MAX_DOCUMENT_VALUES:,} values") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        try:  # YAML may start with a brace, too
+        try:  # YAML may also start with a brace
             return read_yaml(content, max_depth=MAX_DEPTH, max_aliased=MAX_ALIASED)
         except YamlError:
             raise error from None

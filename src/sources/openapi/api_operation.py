@@ -23,7 +23,7 @@ FILE_SCHEMA: Final[dict[str, Any]] = {
 
 TYPED_FILE_SCHEMA: Final[dict[str, Any]] = {
     **FILE_SCHEMA,
-    "description": f"{FILE_SCHEMA['description']} Its content_type defaults to that of its name.",
+    "description": f"{FILE_SCHEMA['description']} The default of content_type comes from the name.",
     "properties": {**FILE_SCHEMA["properties"], "content_type": {"type": "string"}},
 }
 """The schema of files whose type the document leaves open."""

@@ -170,8 +170,8 @@ def encoded_pairs(pairs: Pairs, *, allow_reserved: bool = False) -> list[str]:
 
 
 def quoted_value(text: str, *, allow_reserved: bool) -> str:
-    """Returns a value of a query or form, percent-encoded. With ``allow_reserved``, text that is already
-    percent-encoded stays as it is.
+    """Returns a value of a query or form, percent-encoded. With ``allow_reserved``, percent-encoded text stays
+    unchanged.
     """
     if not allow_reserved:
         return _quoted(text)

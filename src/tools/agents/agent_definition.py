@@ -192,7 +192,7 @@ class Agent(BaseModel):
     decide_within_s: float = Field(default=604_800.0, gt=0, le=2_592_000)
     """The time that a person has to approve a call or answer a question."""
     on_busy: Literal["wait", "reject", "replace"] = "wait"
-    """What happens to a message while an earlier one of its conversation is being answered."""
+    """The handling of a message while an earlier message of its conversation is being answered."""
     public: bool = False
     """Whether anyone may read the agent's A2A card. Messages always need a token."""
     skills: AgentSkills = ()

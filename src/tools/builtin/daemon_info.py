@@ -36,7 +36,7 @@ class VersionArguments(Arguments):
 
 
 class StatusArguments(Arguments):
-    """What to report besides the daemon's state."""
+    """The parts of the report besides the daemon's state."""
 
     ignored_arguments: ClassVar[Mapping[str, str]] = {"probe": "a check sends no vendor request; chat tries a vendor"}
 

@@ -56,8 +56,8 @@ def test_what_the_settings_allow() -> None:
         ({"image": "a", "container": {"memory": 5}}, "container.memory is not a setting"),
         ({"image": "a", "container": {"memory_mib": 1}}, "container.memory_mib must be 16 or more"),
         ({"command": ["a"], "container": {"network": True}}, "container requires image"),
-        ({"image": "a", "env": {"DOCKER_HOST": "tcp://h.example"}}, "env.DOCKER_HOST is read by docker or podman"),
-        ({"image": "a", "env": {"LD_PRELOAD": "/x.so"}}, "env.LD_PRELOAD is read by docker or podman"),
+        ({"image": "a", "env": {"DOCKER_HOST": "tcp://h.example"}}, "env.DOCKER_HOST affects docker or podman"),
+        ({"image": "a", "env": {"LD_PRELOAD": "/x.so"}}, "env.LD_PRELOAD affects docker or podman"),
     ],
 )
 def test_invalid_settings(table: dict[str, Any], problem: str) -> None:
