@@ -21,7 +21,7 @@ approve = ["sim_effect"]
 _NOTE: Final = "The lamp is for Ada."
 _ANSWER: Final = "The note is written."
 _THINKING_S: Final = 2.0
-"""What the simulated model takes for its second turn, in which the daemon is killed."""
+"""The duration of the simulated model's second turn, during which the daemon is killed."""
 _SCRIPT: Final[list[dict[str, Any]]] = [
     {"calls": [{"name": "sim_effect", "arguments": {"text": _NOTE}}]},
     {"text": _ANSWER, "delay_s": _THINKING_S},
@@ -44,7 +44,7 @@ class DemoAgentRun:
         self._request: dict[str, Any] = {}
 
     async def begin(self, client: MCPWebSocketClient) -> str:
-        """The run begins, and pauses before the call that needs approval."""
+        """Begins the run, which pauses before the call that needs approval."""
         prompt = f"Write this note: {_NOTE} [[sim:script={json.dumps(_SCRIPT)}]]"
         answer = (await client.call(AGENT, {"prompt": prompt})).structured
         if not isinstance(answer, dict) or not answer.get("paused") or not answer.get("requests"):
@@ -54,14 +54,14 @@ class DemoAgentRun:
         return f"{AGENT} wants to call {wanted} and waits on the disk for an approval"
 
     async def approve(self, client: MCPWebSocketClient) -> str:
-        """The call is approved and made, and the model is asked for its next turn."""
+        """Approves the call, and waits until the model is asked for its next turn."""
         decision = {"id": self._request.get("id", "?"), "decision": "approve"}
         await client.call("agent_decide", {"call_id": self._call_id, "decisions": [decision]})
         await self._wait(client, lambda status: _progress(status).endswith("turn 2"), "at the second turn")
         return f"{self._written()}; the model is asked for its next turn"
 
     async def finish(self, client: MCPWebSocketClient) -> str:
-        """The run ends with its answer, and the call was not repeated."""
+        """Waits for the answer of the run, and checks that the call was not repeated."""
         await self._wait(client, lambda status: status["state"] == "done", "done")
         report = (await client.call("call_result", {"call_id": self._call_id})).structured
         result = report.get("result") if isinstance(report, dict) else None
@@ -82,10 +82,10 @@ class DemoAgentRun:
             await asyncio.sleep(_POLL_S)
 
     def _written(self) -> str:
-        """How often the note was written: once.
+        """A text that the note was written exactly once.
 
         Raises:
-            TourStepError: it was not written, or twice.
+            TourStepError: the note was written twice, or not at all.
         """
         lines = self._notes.read_text("utf-8").splitlines() if self._notes.exists() else []
         if lines != [_NOTE]:

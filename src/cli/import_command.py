@@ -26,7 +26,7 @@ from .settings_file import SettingsFile, find_settings_file
 from .terminal_output import say
 
 _SECRETS_DIRECTORY: Final = "secrets"
-"""In the state directory, which no tool may read."""
+"""A directory in the state directory; tools cannot read it."""
 _IMPORTED_ALREADY: Final = "it has been imported already"
 
 

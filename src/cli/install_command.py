@@ -211,13 +211,15 @@ def _advice(file: SettingsFile, after: str | None) -> Iterator[str]:
 
 
 def _readable(file: SettingsFile, after: str | None) -> list[str]:
-    """The directories that tools may read once the settings file has the text ``after``; None: as the file is now."""
+    """The directories that tools may read if the settings file has the text ``after`` (None: its current text)."""
     running = {} if file.report is None else file.report["settings"]
     settings = file.check(file.text if after is None else after)
     names = parse_toml(file.text if after is None else after)
     by_start = running.get("workspace", {}).get("value")  # a flag, a variable, or where it was started
     directories = [str(path) for path in settings.workspace] if "workspace" in names else [by_start] if by_start else []
-    directories = [path for path in directories if path != str(file.state_dir())]  # which tools never read
+    directories = [
+        path for path in directories if path != str(file.state_dir())
+    ]  # tools never read the state directory
     opened = settings.client_workspaces or running.get("client_workspaces", {}).get("value") == "true"
     return [*directories, *(["the folder that the editor has open"] if opened else [])]
 

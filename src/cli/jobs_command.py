@@ -67,7 +67,7 @@ def job_rows(jobs: Sequence[Mapping[str, Any]]) -> list[Row]:
 @click.argument("job_id")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def show(job_id: str, as_json: bool) -> None:
-    """Show the job JOB_ID with its result, or its error and what was undone."""
+    """Show the job JOB_ID with its result, or with its error and the phases that were undone."""
     _say_job(_job(job_id), as_json=as_json)
 
 

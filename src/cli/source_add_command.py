@@ -135,7 +135,7 @@ def _refuse_options(*, plain: bool) -> None:
 
 
 def _private_hint(target: Sequence[str], problems: Sequence[str]) -> str:
-    """What allows a private address, if that is a problem."""
+    """A hint about allowing private addresses, if the address is the problem."""
     if not any("allow_private" in problem for problem in problems):
         return ""
     how = " with its URL instead of its name" if target[0].startswith(PREFIX) else ""

@@ -84,7 +84,7 @@ def registered_tables(
 
 
 def _shown(table: Mapping[str, Any]) -> str:
-    """What a source of this table contacts or runs, and with which values, on one line."""
+    """A line with the address or command of this table's source, and its values."""
     words = [table["image"]] if "image" in table else []
     what = table["url"] if "url" in table else shlex.join([*words, *table.get("command", ())])
     auth, env = table.get("auth", {}), table.get("env", {})

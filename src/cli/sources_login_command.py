@@ -18,7 +18,7 @@ from .shell_completions import complete_source
 from .terminal_output import say
 
 LOGIN_S: Final = 600.0
-"""How long to wait for the redirect: as long as the daemon does."""
+"""How long to wait for the redirect; equal to the daemon's limit."""
 _POLL_S: Final = 1.0
 _CALLBACK: Final = "/callback"
 _PARTS: Final = ("state", "code", "iss", "error")

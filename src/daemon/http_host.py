@@ -138,7 +138,7 @@ class HttpHost:
         self.dashboard = open_dashboard(settings, parts.state, shown, intake, parts.authenticator)
         self.app = self._app(settings, intake)
         self.relay: HttpRelay | None = None
-        """In a cluster: relays requests about sessions of other nodes."""
+        """In a cluster, relays requests about sessions of other nodes."""
         if (cluster := parts.cluster) is not None:
             peers = peer_app(cluster.service, cluster.key, cluster.membership.epoch)
             browsers = BrowserNode(cluster.name, cluster.cookie)

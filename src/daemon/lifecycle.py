@@ -106,7 +106,7 @@ async def running(
 
 
 def _connection_limits(settings: Settings) -> ConnectionLimits:
-    """The connections of each port, after raising the limit of open files to what they need."""
+    """Raises the limit of open files as needed. Returns the number of connections of each port."""
     shares = settings_mapping.descriptor_shares(settings, raise_limit(settings_mapping.open_files_needed(settings)))
     if shares.scarce:
         _log.warning(

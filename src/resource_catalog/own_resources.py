@@ -236,7 +236,7 @@ def _path_of(uri: str) -> str:
     """Returns the path of a ``file:`` URI of this machine.
 
     Raises:
-        InvalidArgumentsError: it is not one.
+        InvalidArgumentsError: it is another URI.
     """
     try:
         parts = urlsplit(uri)

@@ -141,7 +141,7 @@ class RegistryContent:
         """Checks that an entry fits.
 
         Raises:
-            RegistryRefusedError: it does not.
+            RegistryRefusedError: the entry does not fit.
         """
         if len(content) > MAX_ENTRY_BYTES:
             raise RegistryRefusedError(413, f"the {NAMES[kind].word} has more than {MAX_ENTRY_BYTES} bytes")

@@ -27,7 +27,7 @@ class KindNames(NamedTuple):
 
     model: type[BaseModel]
     word: str
-    """In messages."""
+    """The name in messages."""
     entries: str
     """The field of a list."""
     entry: str

@@ -20,7 +20,7 @@ from .store_clock import StoreClock
 from .store_rows import CallEnd, CallPause, CallRow, CallStart, InputDecided, SessionRow
 
 Content = Callable[[Any], str | None]
-"""Reduces a call's arguments to what its audit row shows, as JSON; called on the writer's thread."""
+"""Reduces a call's arguments to the JSON for its audit row; called on the writer's thread."""
 
 _log = structlog.get_logger(__name__)
 

@@ -20,7 +20,7 @@ VALID_SHARE: Final = 0.75
 not answer the other nodes may be declared dead.
 """
 HEARTBEATS: Final = 4
-"""How often an idle node renews its lease before the lease would end."""
+"""The number of renewals of an idle node per lease."""
 
 _BOOT_CLOCK: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 """A clock that continues while the machine sleeps. On macOS, this is the monotonic clock of the C library."""

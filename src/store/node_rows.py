@@ -29,7 +29,7 @@ class NodeRow(msgspec.Struct, frozen=True, kw_only=True):
     left_s: float
     """The remaining seconds of its lease by the database's clock; negative once it has ended."""
     lease_s: float
-    """How long a lease of this node is."""
+    """The duration of this node's lease."""
 
     @property
     def valid_s(self) -> float:

@@ -90,7 +90,7 @@ class RunningShare(NamedTuple):
     held: int
     """The permits that this node has, so that other nodes cannot use them."""
     part: int
-    """The most permits that it should use: fewer than ``held`` if other nodes want some of them."""
+    """The maximum number of permits that it should use; fewer than ``held`` if other nodes want some of them."""
 
 
 class SharedLimitsPort(Protocol):

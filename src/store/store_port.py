@@ -217,7 +217,7 @@ class A2AQueries(Protocol):
 
 
 class RegistryQueries(Protocol):
-    """What operators and users store: registry entries, credentials, owners of vendor files."""
+    """The data that operators and users store: registry entries, credentials, owners of vendor files."""
 
     def registry_entries(self) -> list[RegistryEntryRow]:
         """Returns all versions of all entries, in the order of each entry's versions."""

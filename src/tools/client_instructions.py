@@ -48,7 +48,7 @@ def _modules(view: ToolsetView, max_bytes: int) -> str:
 
 
 def _list(names: Sequence[str], max_bytes: int, where: str) -> str:
-    """As many of the names as fit into ``max_bytes``."""
+    """The names, as many as fit into ``max_bytes``."""
     if not names:
         return "no tools."
     whole = f"{', '.join(names)}."

@@ -43,7 +43,7 @@ async def continued(continuation_id: str | None, context: ToolContext) -> AsyncI
 @asynccontextmanager
 async def continued_by_run(continuation_id: str | None, context: OrchestrationContext) -> AsyncIterator[Conversation]:
     """The conversation of a call that may pause. If it was deleted while the call was paused, this is a new one,
-    because the journal has what the call needs.
+    because the journal has the data that the call needs.
 
     Raises:
         CallError: as raised by ``continued``.

@@ -115,7 +115,7 @@ class LocalVault:
             return None
         fields = (await self._keys()).opened(row.sealed, _place(row))
         if fields is None:
-            _log.error("a credential was encrypted with another key; it must be given again", service=service)
+            _log.error("a credential was encrypted with another key; it must be entered again", service=service)
         return fields
 
     async def put(self, principal: str, service: str, fields: Mapping[str, str]) -> CredentialEntry:
@@ -200,7 +200,7 @@ class LocalVault:
 def too_many_services() -> OverCapacityError:
     """The error when a principal has too many services."""
     return OverCapacityError.content_free(
-        f"You have credentials for {MAX_SERVICES} services, the most that are stored; remove one first."
+        f"You have credentials for {MAX_SERVICES} services, the maximum; remove one first."
     )
 
 

@@ -106,7 +106,7 @@ class SecretManagerVault:
             payload = base64.b64decode(answer["payload"]["data"], validate=True)
             return msgspec.json.decode(payload, type=dict[str, str])
         except (KeyError, TypeError, binascii.Error, msgspec.DecodeError):
-            _log.error("a secret is not a JSON object with texts; it must be given again", service=service)
+            _log.error("a secret is not a JSON object with texts; it must be entered again", service=service)
             return None
 
     async def _services(self, principal: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""The daemon as an OAuth 2.1 protected resource: its identifiers, its metadata, and what tokens permit. Pure.
+"""The daemon as an OAuth 2.1 protected resource: its identifiers, its metadata, and the permissions of tokens. Pure.
 
 RFC 9728 defines the metadata by which a client that gets a 401 finds the issuer; RFC 8707 defines the resource for
 which a token is valid.

@@ -10,7 +10,7 @@ RETRY_AFTER_MS: Final = 500
 """Approximately the time of a few short calls; the client's backoff increases it."""
 
 DETACHED_RETRY_AFTER_MS: Final = 10_000
-"""The same, for detached calls, which take longer."""
+"""The same for detached calls, which take longer."""
 
 
 def admission_refusal(

@@ -156,7 +156,7 @@ class RunBudget:
         """Check that all runs can count requests to the model.
 
         Raises:
-            ServiceUnavailableError: a run cannot; the message says what to set.
+            ServiceUnavailableError: a run cannot; the message names the setting.
         """
         for run in self._chain:
             refused = price_refusal(run._limits, model)

@@ -97,7 +97,7 @@ class CallRecorder:
 
 
 def _changes_by_hooks(call: RunningCall) -> str | None:
-    """A text that says what hooks changed in a call; None if nothing."""
+    """A text about the changes that hooks made to a call; None without changes."""
     parts = [
         *([] if call.changed_by is None else [f"arguments changed by the hook {call.changed_by}"]),
         *([] if call.result_changed_by is None else [f"result changed by the hook {call.result_changed_by}"]),

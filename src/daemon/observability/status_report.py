@@ -66,7 +66,7 @@ def limits(router: Router, limiters: Mapping[str, ProviderLimiter]) -> dict[str,
 def provider_rows(
     vendors: Iterable[VendorInfo], providers: Mapping[str, Provider], absent: Mapping[str, str]
 ) -> list[dict[str, Any]]:
-    """One object per vendor: whether it is available, and what to set if it is not."""
+    """One object per vendor, with its availability and, if unavailable, the settings that it needs."""
     rows = []
     for vendor in vendors:
         provider = providers.get(vendor.name)

@@ -52,7 +52,7 @@ def open_sealed_texts(path: Path) -> SealedTexts:
         ImportError: the package is not installed.
         StateError: the file cannot be used, or a line is not a key.
     """
-    remedy = "restore it, or remove it: the next start makes a key, and what was encrypted must be given again"
+    remedy = "restore it, or remove it: the next start creates a key, and all encrypted data must be entered again"
     return SealedTexts(load_or_create_keys(path, max_keys=MAX_KEYS, remedy=remedy))
 
 

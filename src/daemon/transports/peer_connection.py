@@ -274,7 +274,7 @@ class PeerConnection(ServerConnection):
         return max(_PIECE_BYTES, missing) if text is None else missing
 
     def _read_exact(self, size: int) -> Generator[None, None, bytes | bytearray]:
-        """Replaces the library's function, to know what the library waits for."""
+        """Replaces the library's function, to track the data that the library waits for."""
         self._expected = size
         data = yield from StreamReader.read_exact(self.protocol.reader, size)
         self._expected = 0

@@ -16,7 +16,7 @@ _CALL: Final = "1"
 
 
 class NoToolsetError(Exception):
-    """No toolset of the caller has the tool; the message says so."""
+    """No toolset of the caller has the tool."""
 
 
 class ToolCalls:

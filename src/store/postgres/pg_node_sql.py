@@ -131,7 +131,7 @@ def leave(connection: Connection, epoch: str) -> None:
 
 
 def announce(connection: Connection, epoch: str, address: str, details: str) -> None:
-    """Stores what a node announces to the others."""
+    """Stores the data that a node announces to the others."""
     connection.execute("UPDATE node SET address = %s, details = %s WHERE epoch = %s", (address, details, epoch))
 
 

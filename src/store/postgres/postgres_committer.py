@@ -287,7 +287,7 @@ class PostgresCommitter(GroupCommitter):
         )
 
     def _resolve_earlier(self, connection: Connection, items: Sequence[CommitItem]) -> None:
-        """Finds what a group has written that was committed before its connection was lost."""
+        """Finds the rows of a group that was committed before its connection was lost."""
         decided, number = keys_of_decided(items), self._commits.next_number
         written = pg_journal_sql.written(connection, list(decided), self.epoch, number)
         self._commits.skip(connection)

@@ -71,7 +71,7 @@ class BucketPort(Protocol):
 
 
 class StoredObject(NamedTuple):
-    """An object that is written."""
+    """An object that has been written to the bucket."""
 
     name: str
     size: int

@@ -1,6 +1,7 @@
 """A recorded run of an agent: its turns and tool calls, from the entries of its child calls. Pure.
 
-It contains only what the journal still has. If a turn's result has expired, its text and its calls are unknown.
+It contains only the content that the journal still has. If a turn's result has expired, its text and its calls are
+unknown.
 """
 
 import re

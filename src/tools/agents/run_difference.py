@@ -83,7 +83,7 @@ def difference(recorded: RunSide, replayed: RunSide) -> dict[str, Any]:
 
 
 def compared(before: Sequence[str], after: Sequence[str]) -> list[str]:
-    """Both texts as lines with marks. Lines beyond ``MAX_COMPARED_LINES`` are omitted, and a last line says so."""
+    """Both texts as lines with marks. Lines beyond ``MAX_COMPARED_LINES`` are omitted, and a last line notes this."""
     lines = list(_compared(before[:MAX_COMPARED_LINES], after[:MAX_COMPARED_LINES]))
     if max(len(before), len(after)) > MAX_COMPARED_LINES:
         lines.append(f"… only the first {MAX_COMPARED_LINES:,} lines are compared")

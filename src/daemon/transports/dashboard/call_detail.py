@@ -88,7 +88,7 @@ def timeline(tree: Sequence[CallRow], call: CallRow) -> list[dict[str, Any]]:
 
 
 def _explained(outcome: str) -> dict[str, str]:
-    """What an error's code means, and what to do about it; empty for ``ok`` and unknown codes."""
+    """The meaning of an error code, and the remedy; empty for ``ok`` and unknown codes."""
     advice = ERROR_CLASSES[ErrorCode(outcome)].advice if outcome in set(ErrorCode) else ""
     return {"meaning": "" if outcome == "ok" else meaning(outcome), "advice": advice}
 

@@ -28,7 +28,7 @@ ENDED: Final = "ended"
 _log = structlog.get_logger(__name__)
 
 Subject = str | None
-"""What a page shows: the running call with this id, or None for the page Now."""
+"""The subject of the page: the running call with this id, or None for the page Now."""
 _Shown = tuple[str | None, Subject]
 """Pages with the same value of this show the same: ``Viewer.sees``, and the subject."""
 
@@ -82,7 +82,7 @@ class LiveFeed:
         self._task: asyncio.Task[None] | None = None
         self._closed = False
         self._failing: set[_Shown] = set()
-        """What could not be rendered the last time."""
+        """The subjects whose last rendering failed."""
 
     def __repr__(self) -> str:
         return f"<LiveFeed pages={len(self._pages)}>"
@@ -164,7 +164,7 @@ class LiveFeed:
                     page.put("seconds", seconds[sees])
 
     def _events_or_none(self, page: _LivePage) -> Mapping[str, bytes]:
-        """No events if rendering fails: the pages keep what they show, and the next tick tries again."""
+        """Returns no events if rendering fails: the pages stay unchanged until the next tick."""
         try:
             events = self._events_of(page)
         except Exception:  # noqa: BLE001 - one task serves all pages; it must not end
@@ -177,7 +177,8 @@ class LiveFeed:
         return events
 
     def _events_of(self, page: _LivePage) -> Mapping[str, bytes]:
-        """The events with what a page shows. The lines of HTML are joined: each would become a line of the event."""
+        """The events with the content of a page. The lines of HTML are joined, because each would become a separate
+        line of the event."""
         data = self._render(page.viewer, page.subject)
         if data is None:
             return {ENDED: server_sent_event(ENDED, b"")}
