@@ -58,6 +58,20 @@ async def test_a_search_narrows_the_list_without_a_reload(operator: Page, site: 
     assert "echo" not in await operator.text("#found")
 
 
+async def test_times_are_in_the_zone_of_the_browser(operator: Page, site: Site) -> None:
+    """The time that the page shows is that of the zone; the title has UTC."""
+    async with site.caller() as caller:
+        assert (await caller.call_tool("echo", {"text": "in Tokyo"}))[0]
+    await operator.send("Emulation.setTimezoneOverride", timezoneId="Asia/Tokyo")
+    await operator.open("/ui/calls?text=Tokyo")
+    shown, of_zone, title = await operator.value(
+        "(t => [t.textContent, new Intl.DateTimeFormat(undefined, {timeStyle: 'medium', timeZone: 'Asia/Tokyo'})"
+        ".format(new Date(t.dateTime)), t.title])(document.querySelector('#found time'))"
+    )
+    assert of_zone in shown
+    assert title.endswith(" UTC")
+
+
 async def test_a_megabyte_in_the_search_field_is_refused(operator: Page) -> None:
     """A field takes 200 characters; a longer one that comes all the same is answered, and the page works on."""
     await operator.open("/ui/calls")

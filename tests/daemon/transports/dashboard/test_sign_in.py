@@ -3,10 +3,15 @@
 import time
 from html import escape
 from http.cookies import SimpleCookie
+from pathlib import Path
 
+import httpx
 import pytest
-from tests.simulated_daemon import TOKEN
+from tests.simulated_daemon import TOKEN, simulated_environment
+from toold.daemon.config.setting_sources import load_settings
+from toold.daemon.lifecycle import running
 from toold.daemon.transports.dashboard.browser_sessions import SESSION_S
+from toold.providers.simulator import Simulator
 
 from .conftest import Browser, DashboardPort
 
@@ -19,6 +24,19 @@ async def test_a_browser_is_led_to_the_first_page_and_others_get_the_index(port:
         led = await http.get("/", headers={"accept": "text/html,*/*"})
         assert (led.status_code, led.headers["location"]) == (307, "/ui/now")
         assert (await http.get("/")).json()["server"] == "toold"
+
+
+async def test_a_daemon_without_dashboard(tmp_path: Path) -> None:
+    """With ``ui = false`` no page exists, browsers get the JSON index too, and no link can be made."""
+    async with Simulator() as simulator:
+        env = {**simulated_environment(tmp_path / "state", simulator), "TOOLD_UI": "false"}
+        async with running(load_settings({}, env=env, cwd=tmp_path)) as daemon:
+            assert daemon.http_host.dashboard is None
+            url = f"http://127.0.0.1:{daemon.http.port}"
+            async with httpx.AsyncClient(base_url=url, trust_env=False, timeout=60) as http:
+                assert (await http.get("/", headers={"accept": "text/html"})).json()["server"] == "toold"
+                for path in ("/ui/now", "/ui/sign-in", "/ui/live", "/ui/assets/app.js"):
+                    assert (await http.get(path)).status_code == 404
 
 
 async def test_pages_need_a_sign_in(port: DashboardPort) -> None:
@@ -153,10 +171,10 @@ async def test_an_origin_that_is_no_address_is_refused(port: DashboardPort) -> N
 
 
 async def test_each_response_forbids_foreign_content(browser: Browser) -> None:
-    """Pages, redirects and errors have a policy without inline scripts and frames, and are stored nowhere."""
-    for path in ("/ui/now", "/ui", "/ui/sign-in", "/ui/nothing"):
+    """Pages, streams, redirects and errors have a policy without inline scripts and frames, and are stored nowhere."""
+    for path in ("/ui/now", "/ui", "/ui/sign-in", "/ui/nothing", "/ui/live/nothing"):
         headers = (await browser.http.get(path)).headers
         assert "default-src 'none'; script-src 'self'; style-src 'self'" in headers["content-security-policy"]
         assert "frame-ancestors 'none'" in headers["content-security-policy"]
         assert headers["x-content-type-options"] == "nosniff"
-        assert headers["cache-control"] == "no-store"
+        assert headers["cache-control"].startswith("no-store")
