@@ -88,7 +88,7 @@ test-browser: .venv/.dev .venv/.axe ## the dashboard in Chromium, which must be 
 screenshot: .venv/.dev ## the picture of the dashboard in the README, from a simulated daemon: a minute and a half; needs Chromium
 	@$(BIN)/python -m tests.browser.screenshot docs/images/dashboard.png
 
-test-peers: .venv/.peer-sdk .venv/.peer-fastmcp .venv/.peer-servers .venv/.peer-sqlite .venv/.peer-node-servers .venv/.peer-adk .venv/.peer-inspector .venv/.peer-phoenix .venv/.peer-moto .venv/.peer-openai .venv/.peer-litellm .venv/.peer-llm .venv/.peer-llama .venv/.peer-pydantic-ai .venv/.peer-a2a .venv/.peer-a2a-0.3 ## clients of other projects against the daemon, over MCP, OpenAI's API and A2A, and the daemon against MCP servers, an authorization server, Phoenix, an S3 server and a local model
+test-peers: .venv/.peer-sdk .venv/.peer-fastmcp .venv/.peer-servers .venv/.peer-sqlite .venv/.peer-node-servers .venv/.peer-adk .venv/.peer-inspector .venv/.peer-phoenix .venv/.peer-moto .venv/.peer-openai .venv/.peer-litellm .venv/.peer-llm .venv/.peer-llama .venv/.peer-pydantic-ai .venv/.peer-a2a .venv/.peer-a2a-0.3 ## clients of other projects against the daemon, over MCP, OpenAI's API and A2A, and the daemon against MCP servers, containers, an authorization server, Phoenix, an S3 server and a local model
 	$(BIN)/python -m pytest -n auto -m "large_peer or not large_peer" tests/peers $(ARGS)
 
 test-live: .venv/.dev ## test against real vendors, for money: Kimi and GLM, or PROVIDER=openai (a preset); needs their keys
