@@ -1,6 +1,6 @@
-"""Tests of tools: a daemon in the test's own process, with simulated vendors and a client.
+"""Lets authors of tools test them in a daemon inside the test's process, with simulated vendors and a client.
 
-For authors of tools (docs/testing-a-tool.md). Nothing in a daemon imports it.
+docs/testing-a-tool.md describes it. No part of the daemon imports it.
 """
 
 from collections.abc import AsyncIterator
@@ -20,12 +20,12 @@ _TOKEN = "a-token-for-tests"  # noqa: S105 - of a daemon that lives as long as a
 
 @dataclass(frozen=True, slots=True)
 class DaemonUnderTest:
-    """A running daemon, as a test sees it."""
+    """A running daemon, for a test."""
 
     client: MCPWebSocketClient
     """Calls the tools: ``await daemon.client.call("review", {"path": "a.py"})``."""
     simulator: Simulator
-    """Answers in place of the vendors. ``plan`` decides the next answer, ``log`` has the requests to models."""
+    """Answers in place of the vendors. ``plan`` sets the next answer; ``log`` has the requests to models."""
 
 
 @asynccontextmanager
@@ -43,7 +43,7 @@ async def daemon_under_test(
         env: settings, as environment variables: ``{"TOOLD_MAX_RUNNING": "1"}``.
 
     Raises:
-        ValueError: a tool has the name of a built-in tool, or two have the same name.
+        ValueError: a tool has the name of a built-in tool, or two tools have the same name.
         SettingsError: a setting is invalid.
     """
     _check_names(tools, load_registry())

@@ -4,5 +4,5 @@ __version__ = "0.1.0"
 
 
 def install_extra(extra: str) -> str:
-    """How to install the packages of an extra. Names the checkout, since no package index has toold."""
+    """A hint for installing the packages of an extra. It names the checkout, since toold is not in a package index."""
     return f"run pip install '.[{extra}]' in toold's checkout"

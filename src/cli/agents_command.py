@@ -53,7 +53,7 @@ def command() -> None:
 @_config_option
 @_json_option
 def list_(config: str | None, as_json: bool) -> None:
-    """List the agents of the settings file, of agent_dir and of the registry, and those that were deployed. Needs no
+    """List the agents of the settings file, of agent_dir and of the registry, and the deployed agents. Needs no
     running daemon. Without one, it lists the agents of an external registry as they were last hosted, and omits the
     agents of a registry that the daemon itself serves.
     """

@@ -108,7 +108,7 @@ class Expectation(BaseModel):
 
     @property
     def kind(self) -> str:
-        """Its kind."""
+        """The kind that is set."""
         return next(kind for kind in _KINDS if _field(kind) in self.model_fields_set)
 
 
@@ -222,7 +222,7 @@ def _problems(path: Path, error: ValidationError, lines: Mapping[Place, int]) ->
     problems = []
     found = error.errors()
     for problem in found:
-        # Pydantic also says that a list without its invalid items is too short.
+        # Pydantic omits invalid items, so it may also report the list as too short.
         depth = len(problem["loc"])
         inner = [each for each in found if len(each["loc"]) > depth and each["loc"][:depth] == problem["loc"]]
         if problem["type"] == "too_short" and inner:

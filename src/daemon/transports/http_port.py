@@ -1,5 +1,5 @@
-"""The HTTP port: MCP, tools over REST, OpenAI's API, A2A, the platform API, health, metrics and the operator API.
-CORS for the pages of allowed origins.
+"""The HTTP port: MCP, tools over REST, OpenAI's API, A2A, the platform API, health, metrics and the operator API, with
+CORS for pages of allowed origins.
 
 Most requests are MCP. They bypass Starlette, which would add a tenth to the cost of a call (decision 46). Pages
 send their token in ``Authorization``, so CORS responses never allow credentials and never allow every origin.
@@ -63,9 +63,8 @@ def side_app(
     ``mcp`` and ``sse`` get the requested toolset, or None, in the scope's ``toolset``. ``openai`` serves ``/v1/``,
     ``rest`` and ``a2a`` serve the paths of ``rest_request`` and ``a2a_route``, ``platform`` serves paths below
     ``/api/v1/``, and ``registry`` serves the requests for which ``is_registry``, given path and method, is true. With
-    ``loopback_only``, requests must
-    name the port by a loopback name; ``sign_ins`` are the routes below ``/oauth``.
-    Pages of ``allowed_origins`` may read the responses of these and of the OAuth metadata.
+    ``loopback_only``, requests must address the port by a loopback name. ``sign_ins`` are the routes below ``/oauth``.
+    Pages of ``allowed_origins`` may read the responses of all these apps and the OAuth metadata.
     """
     pages = Starlette(
         routes=[
