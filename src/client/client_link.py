@@ -68,7 +68,7 @@ class ClientLink:
         """Connects in at most ``attempts`` attempts, unless already connected.
 
         Raises:
-            ConnectionFailedError: all attempts failed; the last one's error, also in ``last_error``.
+            ConnectionFailedError: all attempts failed. It is the error of the last attempt, also in ``last_error``.
         """
         async with self._connecting:
             attempt = 0

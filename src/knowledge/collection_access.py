@@ -69,7 +69,7 @@ class Collections:
         for name in names:
             report = self.reports.get(name)
             if report is not None and report.problem is not None:
-                notes.append(f"The folder of {name} {report.problem}; its documents are those that were read before.")
+                notes.append(f"The folder of {name} {report.problem}; its documents are from the last successful scan.")
         return notes
 
 

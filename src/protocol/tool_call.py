@@ -124,7 +124,7 @@ class Usage(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class Cost(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """The cost of the tokens: the vendor's statement, or the list price of the model catalog."""
+    """The cost of the tokens: the cost that the vendor states, or else at the model catalog's list price."""
 
     amount: float
     currency: str

@@ -169,7 +169,7 @@ class Completion:
     reasoning: str = ""
     tool_calls: tuple[ToolInvocation, ...] = ()
     cost: Cost | None = None
-    """The vendor's statement, else computed from the catalog's list price; None if price or usage is unknown."""
+    """The cost that the vendor states, or else the cost at list price; None if the price or the usage is unknown."""
     simulated: bool = False
     """Whether the response is marked as the simulator's."""
     search_results: tuple[SearchResult, ...] = ()

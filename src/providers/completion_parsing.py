@@ -150,7 +150,7 @@ def finished(
     search_results: tuple[SearchResult, ...] = (),
 ) -> Completion:
     """Returns the completion. An unknown finish reason counts as ``stop``, and ``stop`` with tool calls as
-    ``tool_calls``. ``cost`` is the vendor's statement.
+    ``tool_calls``. ``cost`` is the cost that the vendor states.
 
     Raises:
         InterruptedAnswerError: the finish reason is missing, or reports a failure of the vendor.

@@ -60,7 +60,7 @@ class Embeddings:
     """The model's name in the vendor's response."""
     usage: Usage | None
     cost: Cost | None = None
-    """The vendor's statement, else computed from the list price; None if price or usage is unknown."""
+    """The cost that the vendor states, or else the cost at list price; None if the price or the usage is unknown."""
     simulated: bool = False
     """Whether the response is marked as the simulator's."""
 

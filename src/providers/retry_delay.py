@@ -2,8 +2,8 @@
 
 - ``retry-after-ms`` and ``retry-after``: a number, or a date (OpenAI, Anthropic, Groq, OpenRouter, Mistral).
 - ``RetryInfo`` in the body: ``"retryDelay": "34.5s"`` (Gemini, which sends no header).
-- ``x-ratelimit-reset-requests``, ``…-tokens``: a duration such as ``6m0s`` or ``120ms`` of the limit that has nothing
-  remaining (OpenAI, Groq); ``x-ratelimit-reset``: milliseconds since 1970 (OpenRouter).
+- ``x-ratelimit-reset-requests``, ``…-tokens``: a duration such as ``6m0s`` or ``120ms``, for the exhausted limit
+  (OpenAI, Groq); ``x-ratelimit-reset``: milliseconds since 1970 (OpenRouter).
 - ``anthropic-ratelimit-…-reset``: an instant such as ``2026-01-01T00:00:30Z``.
 """
 

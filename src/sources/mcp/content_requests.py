@@ -87,7 +87,7 @@ class ContentRequests:
         resources, templates, prompts = EntryCollector("uri"), EntryCollector("uriTemplate"), EntryCollector("name")
         if offered.resources is not None:
             await self._collect(resources, ListResourcesRequest, "resources")
-            # Not every server with resources knows templates.
+            # Some servers with resources do not support templates.
             with suppress(NotFoundError):
                 await self._collect(templates, ListResourceTemplatesRequest, "resourceTemplates")
         if offered.prompts is not None:
@@ -161,9 +161,7 @@ class ContentRequests:
         try:
             request = CompleteRequest(params=CompleteRequestParams.model_validate({**params, "_meta": passed_on()}))
         except ValidationError as error:
-            raise InvalidArgumentsError(
-                "The parameters ref, argument and context are not as MCP defines them."
-            ) from error
+            raise InvalidArgumentsError("The parameters ref, argument and context do not conform to MCP.") from error
         completion = bounded_completion(result := await self._session.request(request, seconds))
         return self._checked(completion or result, valid=completion is not None)
 

@@ -44,7 +44,7 @@ current_exchange: ContextVar[UpstreamExchange | None] = ContextVar("exchange", d
 
 @contextmanager
 def recorded_in(exchange: UpstreamExchange) -> Iterator[None]:
-    """Records requests of this task within the block in ``exchange``."""
+    """Within the block, records this task's requests in ``exchange``."""
     token = current_exchange.set(exchange)
     try:
         yield

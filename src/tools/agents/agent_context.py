@@ -139,7 +139,7 @@ class AgentContext:
         """
         prefix = f"{self._prefix}{name}."
         if not (name.isascii() and name[:1].isalpha() and name.replace("_", "").replace("-", "").isalnum()):
-            raise ValueError(f"{name!r} is not the name of a branch: use a letter and more of A-Za-z0-9_-")
+            raise ValueError(f"{name!r} is not the name of a branch; use a letter and up to 39 of A-Za-z0-9_-")
         if len(prefix) > MAX_BRANCH_CHARS:
             raise ValueError(f"the names of nested branches have more than {MAX_BRANCH_CHARS} characters: {prefix!r}")
         return AgentContext(self._custom, prefix)
@@ -354,7 +354,9 @@ class AgentContext:
         return self.agent.role(name)
 
     def _functions(self, role: str | None) -> dict[str, OfferedFunction]:
-        """The tools and agents of a role, or of all roles. Then a call needs approval if any role requires it."""
+        """The tools and agents of a role, or of all roles. For all roles, a call needs approval if any role requires
+        it.
+        """
         names = self.roles if role is None else [self._role(role).name]
         functions: dict[str, OfferedFunction] = {}
         for each in (function for name in names for function in self.roles[name].functions):

@@ -22,7 +22,7 @@ from .run_limits import CALL_MARGIN_S
 
 SUFFIXES: Final = (".toml", ".yaml", ".yml")
 MAX_DEPTH: Final = 100
-"""The deepest nesting of a YAML file: as deep as arguments may be (``json_schema.MAX_DEPTH``)."""
+"""The maximum nesting of a YAML file, the same as of arguments (``json_schema.MAX_DEPTH``)."""
 MAX_ALIASED: Final = 10_000
 """The maximum number of values that all aliases of a YAML file may expand to. Validation takes some 20 µs per value."""
 _RUN_ARGUMENTS: Final[Mapping[str, Any]] = {
