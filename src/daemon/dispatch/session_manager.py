@@ -37,6 +37,7 @@ _SEEN_INTERVAL_S: Final = 3600.0
 
 _ID_BYTES: Final = 16
 """Random bytes in the id of a session."""
+_IDS_AT_ONCE: Final = 64
 _LAST_WRITE_S: Final = 1.0
 """How long a slow disk can delay the end of the daemon."""
 
@@ -55,6 +56,7 @@ class SessionManager:
         self._permits_of = permits_of
         self._journal = journal
         self._sessions: SessionRegistry[Session, CallPort] = SessionRegistry()
+        self._random_ids = _random_ids()
         # Results for replays, by principal.
         self._caches: dict[str, ResultCache] = {}
         self._cached = CacheTotal()
@@ -95,7 +97,7 @@ class SessionManager:
         ``repeatable`` its client cannot repeat a request id.
         """
         session = self._make(
-            os.urandom(_ID_BYTES).hex(),
+            next(self._random_ids),
             label,
             principal,
             client,
@@ -309,6 +311,16 @@ class SessionManager:
                 limits.max_cached_result_bytes, limits.result_ttl_s, self._cached
             )
         return cache
+
+
+def _random_ids() -> Iterator[str]:
+    """Random ids. Their bytes come from the system for many at once: meanwhile another thread takes the interpreter's
+    lock, and each call over MCP has a session.
+    """
+    while True:
+        block = os.urandom(_ID_BYTES * _IDS_AT_ONCE)
+        for start in range(0, len(block), _ID_BYTES):
+            yield block[start : start + _ID_BYTES].hex()
 
 
 def _results_of(stored: StoredSession) -> list[ToolResult | None]:
