@@ -41,7 +41,7 @@ _GENERIC_LABELS: Final = frozenset({"api", "www", "mcp", "docs", "developer", "d
 @click.argument("target", nargs=-1, required=True, metavar="URL|FILE|COMMAND...")
 @click.option("--name", help="The source's name.  [default: from the target]")
 @click.option(
-    "--type", "kind", type=click.Choice(["openapi", "mcp", "a2a"]), help="What the URL is.  [default: try all]"
+    "--type", "kind", type=click.Choice(["openapi", "mcp", "a2a"]), help="The kind of the URL.  [default: try all]"
 )
 @click.option("--bearer-env", metavar="VARIABLE", help="The daemon's environment variable that holds the bearer token.")
 @click.option(

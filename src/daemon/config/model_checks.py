@@ -23,7 +23,7 @@ def check_preferred(prefer: Iterable[str], providers: Sequence[str]) -> None:
     """Checks that each of ``prefer`` is a provider.
 
     Raises:
-        PydanticCustomError: one is not.
+        PydanticCustomError: a name is not a provider.
     """
     if wrong := [name for name in prefer if name not in providers]:
         hint = did_you_mean(close_names(wrong[0], providers, n=1))
@@ -51,7 +51,7 @@ def check_registry_provider(registry: RegistrySettings | None, configured: Colle
     """Checks that the provider of a registry's models is configured.
 
     Raises:
-        PydanticCustomError: it is not.
+        PydanticCustomError: the provider is not configured.
     """
     if registry is not None and registry.provider is not None and registry.provider not in configured:
         raise setting_error("registry", f"provider must be one of [providers.NAME]: {', '.join(configured) or 'none'}")

@@ -47,7 +47,7 @@ def supervise(settings: Settings, command: Sequence[str]) -> int:
 
 
 class Supervisor:
-    """See the module."""
+    """The workers of one service."""
 
     def __init__(self, settings: Settings, command: Sequence[str], state: StateDirectory, ports: SharedPorts) -> None:
         self._settings = settings

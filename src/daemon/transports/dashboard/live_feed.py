@@ -30,7 +30,7 @@ _log = structlog.get_logger(__name__)
 Subject = str | None
 """The subject of the page: the running call with this id, or None for the page Now."""
 _Shown = tuple[str | None, Subject]
-"""Pages with the same value of this show the same: ``Viewer.sees``, and the subject."""
+"""The key of a page's content: ``Viewer.sees`` and the subject. Pages with equal keys show the same."""
 
 
 class _LivePage:
@@ -54,7 +54,7 @@ class _LivePage:
         return self.subject is None
 
     def put(self, name: str, event: bytes) -> None:
-        """Replace the unsent event of this name, unless the page has the same already."""
+        """Replace the unsent event of this name, unless the page already has an equal one."""
         if event == self.latest.get(name):
             return
         self.events[name] = self.latest[name] = event
@@ -71,8 +71,8 @@ class LiveFeed:
         is_valid: Callable[[Viewer], bool],
         earlier: Callable[[Viewer], Awaitable[Iterable[dict[str, Any]]]],
     ) -> None:
-        """``render`` returns the data of each event by its name, of a subject for a viewer; None if the call no longer
-        runs. ``earlier`` returns the calls that ended before the viewer's first page Now was opened, newest first.
+        """``render`` returns a subject's data for a viewer, by event name; None if the call no longer runs. ``earlier``
+        returns the calls that ended before the viewer's first page Now was opened, newest first.
         """
         self._activity = activity
         self._render = render
