@@ -14,6 +14,10 @@ _EIGHT_BYTES: Final = 127
 """This value in the length field means that the length follows in eight bytes."""
 _MASK_BYTES: Final = 4
 _LONG_HEADER_BYTES: Final = 2 + 8 + _MASK_BYTES
+_SMALL_BYTES: Final = 4 * 1024
+_COLLECTED_BYTES: Final = 64 * 1024
+"""After a small piece, the following ones are collected up to this size: a client may send single bytes, and each
+object takes 50 bytes more than its content."""
 
 
 def text_header(size: int) -> bytes:
@@ -59,7 +63,7 @@ class LongText:
         self.received = 0
         """The bytes so far."""
         self._mask = mask
-        self._pieces: list[bytes] = []
+        self._pieces: list[bytes | bytearray] = []
 
     @property
     def missing(self) -> int:
@@ -69,8 +73,13 @@ class LongText:
     def add(self, piece: bytes) -> None:
         """Adds the next bytes of the payload, at most those that are missing."""
         turned = self.received % _MASK_BYTES
-        self._pieces.append(apply_mask(piece, self._mask[turned:] + self._mask[:turned]))
+        unmasked = apply_mask(piece, self._mask[turned:] + self._mask[:turned])
         self.received += len(piece)
+        last = self._pieces[-1] if self._pieces else None
+        if isinstance(last, bytearray) and len(last) < _COLLECTED_BYTES:
+            last += unmasked
+        else:
+            self._pieces.append(unmasked if len(unmasked) >= _SMALL_BYTES else bytearray(unmasked))
 
     def payload(self) -> bytes:
         """The payload, once nothing is missing."""

@@ -98,3 +98,14 @@ def test_other_long_frames_are_left_to_the_library() -> None:
     for other in (Frame(Opcode.BINARY, LONG.data), Frame(Opcode.TEXT, LONG.data, fin=False)):
         assert begun_text(other.serialize(mask=True)[:-1], 65_536, 75_000) is None
     assert begun_text(LONG.serialize(mask=False)[:-1], 65_536, 75_000) is None
+
+
+def test_small_pieces_of_a_long_text_are_collected() -> None:
+    """A client that sends single bytes does not fill the memory with objects."""
+    data = LONG.serialize(mask=True)
+    text = begun_text(data[:14], 65_536, 75_000)
+    assert text is not None
+    for at in range(14, len(data)):
+        text.add(data[at : at + 1])
+    assert len(text._pieces) == 2
+    assert text.payload() == LONG.data
