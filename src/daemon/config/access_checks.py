@@ -55,7 +55,7 @@ def check_tls(cert: Path, key: Path) -> None:
     """Checks that the certificate and its key can be used. Reads both files.
 
     Raises:
-        PydanticCustomError: the settings cannot be combined.
+        PydanticCustomError: they cannot be used.
     """
     for setting, path in (("tls_cert", cert), ("tls_key", key)):
         try:
