@@ -106,6 +106,8 @@ class ChildScope(msgspec.Struct, eq=False, kw_only=True):
     """Set when it will be stopped for a restart: it cannot make children until it resumes."""
     id_suffix: str = ""
     """The suffix for the ids of children that it makes after a restart, so that call ids stay unique."""
+    limiting: asyncio.Lock | None = None
+    """Held while the daily budget of the children is being read; None once it applies, or without one."""
     decisions: Mapping[str, InputDecision] = {}
     """The decisions on requests with which it paused earlier; empty for a child, whose root has them."""
 

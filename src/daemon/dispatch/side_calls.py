@@ -1,5 +1,6 @@
 """Child calls of tools that are not orchestration tools, such as a request to a model."""
 
+import asyncio
 from collections.abc import Mapping
 
 from ...protocol.tool_call import Json, ToolResult
@@ -24,7 +25,11 @@ async def call_beside(
     scope = call.child_scope
     if scope is None:
         scope = call.child_scope = side_scope(call)
-        if daily:
-            await children.limit_spending(call, scope, RunLimits(tool.name, {}, None), daily)
+        scope.limiting = asyncio.Lock() if daily else None
+    if (limiting := scope.limiting) is not None:  # children at the same time wait, so that the budget applies to all
+        async with limiting:
+            if scope.limiting is not None:
+                await children.limit_spending(call, scope, RunLimits(tool.name, {}, None), daily)
+                scope.limiting = None
     async with call.permit.paused():
         return await children.call(call, scope, tool, arguments, name, None, PLAIN)

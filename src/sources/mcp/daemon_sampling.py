@@ -5,7 +5,7 @@ from typing import Any, Final, cast
 
 from pydantic import Field
 
-from ...protocol.error_codes import ToolExecutionError
+from ...protocol.error_codes import CallError, ToolExecutionError
 from ...protocol.questions.client_question import ClientQuestion, QuestionRefusedError
 from ...protocol.tool_call import Annotations, Json
 from ...tools import (
@@ -54,13 +54,17 @@ async def sampled(
         what = f"{question.source} asked for a completion with tools, which the daemon does not make."
         raise QuestionRefusedError(what)
     params = {name: value for name, value in question.params.items() if name != "_meta"}
-    # Each context is a LookupContext.
-    result = await cast("LookupContext", context).call_hidden(
-        sampling_tool(question.source), {"params": params}, name=f"sampling-{number}", daily_budget=budget
-    )
+    failed = f"{question.source} asked for a completion, which failed"
+    try:
+        # Each context is a LookupContext.
+        result = await cast("LookupContext", context).call_hidden(
+            sampling_tool(question.source), {"params": params}, name=f"sampling-{number}", daily_budget=budget
+        )
+    except CallError as error:
+        raise QuestionRefusedError(f"{failed}: {error.message}") from None
     if result.error is not None or not isinstance(result.structured, dict):
         reason = "" if result.error is None else result.error.message
-        raise QuestionRefusedError(f"{question.source} asked for a completion, which failed: {reason}")
+        raise QuestionRefusedError(f"{failed}: {reason}")
     return dict(result.structured)
 
 

@@ -1,5 +1,6 @@
 """Run budgets: what a call and its descendants may spend, checked before each vendor request."""
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -192,4 +193,32 @@ async def test_an_agent_has_a_daily_budget_of_all_principals(priced: Any) -> Non
     first, second = (await harness.call(other, 3, "desk")).structured
     assert first == "ok"
     assert "The daily budget of the agent desk of 4.5 USD is spent" in second
+    assert harness.journal.method_calls["spent_by_tool"] == 1
+
+
+async def test_completions_for_a_source_share_its_daily_budget(make_harness: Any, make_tool: Any) -> None:
+    """Also those that it asks for at the same time, and before the budget was read from the journal."""
+
+    async def pays(_: Any, context: Any) -> str:
+        await context.complete(question(context, "kimi"))
+        return "paid"
+
+    sampling = make_tool("sampling_shop", pays, open_world=True)
+
+    async def sell(_: Any, context: Any) -> list[str]:
+        harness.journal.ready.clear()
+        asking = [
+            asyncio.create_task(context.call_hidden(sampling, {}, name=f"sampling-{number}", daily_budget={"USD": 2.5}))
+            for number in range(5)
+        ]
+        await asyncio.sleep(0)
+        harness.journal.ready.set()
+        results = await asyncio.gather(*asking)
+        return ["ok" if result.ok else result.error.message for result in results]
+
+    harness = make_harness([make_tool("sell", sell, open_world=True)], providers={"kimi": (once, 6)})
+    harness.limiters["kimi"] = ProviderLimiter(PricedProvider("kimi"), 6, on_error=lambda *_: None)
+    harness.journal.spent_by_tools["sampling_shop"] = {"USD": 2.5}
+    outcomes = (await harness.call(harness.session(), 1, "sell")).structured
+    assert all("sampling_shop of 2.5 USD is spent" in outcome for outcome in outcomes), outcomes
     assert harness.journal.method_calls["spent_by_tool"] == 1

@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import pytest
 from mcp_types import ErrorData, ListRootsResult
+from toold.protocol.error_codes import ServiceUnavailableError
 from toold.protocol.questions.client_question import SAMPLE, QuestionRefusedError
 from toold.protocol.questions.question_table import MAX_OF_CALL
 from toold.protocol.tool_call import Metadata, Timings, ToolResult
@@ -114,3 +115,15 @@ async def test_completions_by_the_daemon_are_bounded() -> None:
         await questions.ask(SAMPLE, PROMPT)
     with pytest.raises(QuestionRefusedError, match='sampling = "off"'):
         await questions_of("a", "off").ask(SAMPLE, PROMPT)
+
+
+async def test_a_completion_that_cannot_be_made_is_refused() -> None:
+    """For example, if the budget cannot be read; the server learns the reason."""
+
+    class BrokenCall(AskedCall):
+        async def call_hidden(self, *_: object, **__: object) -> ToolResult:
+            raise ServiceUnavailableError("The disk does not respond.", executed="no")
+
+    questions = CallQuestions("shop", "daemon", cast("Any", BrokenCall("a")), lambda value: value)
+    with pytest.raises(QuestionRefusedError, match="which failed: The disk does not respond"):
+        await questions.ask(SAMPLE, PROMPT)
