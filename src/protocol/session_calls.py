@@ -59,6 +59,8 @@ class PendingResult(msgspec.Struct, frozen=True, gc=False):
     since: float
     """The time at which the call ended."""
     result: ToolResult
+    size: int
+    """The size of the sent result and of the arguments that are kept with it, in bytes."""
 
 
 class _Call(msgspec.Struct, eq=False, gc=False):
@@ -232,7 +234,9 @@ class SessionCalls:
         for key, call in self._done.items():
             result = self._cache.get(call, now)
             if result is not None:
-                yield PendingResult(key, call.name, call.journalled, call.echo_id, call.since, result)
+                yield PendingResult(
+                    key, call.name, call.journalled, call.echo_id, call.since, result, call.size + call.kept_bytes
+                )
 
     def arguments_hash(self, key: str) -> bytes:
         """Returns the digest of a known call's arguments."""

@@ -38,6 +38,8 @@ _SEEN_INTERVAL_S: Final = 3600.0
 _ID_BYTES: Final = 16
 """Random bytes in the id of a session."""
 _IDS_AT_ONCE: Final = 64
+_PART_BYTES: Final = 256 * 1024
+"""Encoding and hashing results and arguments of this size takes up to 25 ms, if they have many values."""
 _LAST_WRITE_S: Final = 1.0
 """How long a slow disk can delay the end of the daemon."""
 
@@ -243,7 +245,8 @@ class SessionManager:
             now = time.monotonic()
             idle = self._sessions.idle(now, self._limits().progress_window_s)
             # While writes fail, even the ends of journalled calls may be only in memory.
-            if idle and await self._persist_unjournalled(idle) and self._journal.writable:
+            writes = await self._begin_persisting(idle)
+            if idle and all(await asyncio.gather(*writes)) and self._journal.writable:
                 unloaded = [s for s in self._sessions.idle(now, self._limits().progress_window_s) if s in idle]
                 for session in unloaded:
                     self._sessions.remove(session)
@@ -256,22 +259,35 @@ class SessionManager:
         """Persist results held only in memory, at shutdown."""
         sessions = [session for session in self._sessions if session.resumable]
         self._journal.sessions_seen(sessions)
-        with suppress(TimeoutError):  # the store continues the write until it is closed
+        writes = await self._begin_persisting(sessions)
+        with suppress(TimeoutError):  # the store continues the writes until it is closed
             async with asyncio.timeout(_LAST_WRITE_S):
-                if not await self._persist_unjournalled(sessions):
+                if not all(await asyncio.gather(*writes)):
                     _log.error("answers could not be persisted; clients may send the calls again")
 
-    async def _persist_unjournalled(self, sessions: Iterable[Session]) -> bool:
+    async def _begin_persisting(self, sessions: Iterable[Session]) -> list[asyncio.Task[bool]]:
+        """Begins to persist the results that the journal does not have, in parts. The results of the tasks: whether a
+        part is persisted.
+        """
         now = time.monotonic()
-        results: list[tuple[Session, PendingResult]] = [
+        results = [
             (session, pending)
             for session in sessions
             for pending in session.calls.retained(now)
             if not pending.journalled
         ]
-        for session, pending in results:  # before the write, because a new call may use a key while it runs
+        writes: list[asyncio.Task[bool]] = []
+        for part in _parts(results):
+            writes.append(asyncio.create_task(self._persist_part(part, now)))
+            await asyncio.sleep(0)
+        return writes
+
+    async def _persist_part(self, part: list[tuple[Session, PendingResult]], now: float) -> bool:
+        # Without those that were dropped, or whose keys new calls use, since the parts were made.
+        part = [(session, item) for session, item in part if session.calls.result(item.key, now) is item.result]
+        for session, pending in part:  # before the write, because a new call may use a key while it runs
             session.stored.add(pending.key)
-        return not results or await self._journal.persist_local_results(results)
+        return not part or await self._journal.persist_local_results(part)
 
     def _make(
         self,
@@ -311,6 +327,20 @@ class SessionManager:
                 limits.max_cached_result_bytes, limits.result_ttl_s, self._cached
             )
         return cache
+
+
+def _parts(results: Iterable[tuple[Session, PendingResult]]) -> Iterator[list[tuple[Session, PendingResult]]]:
+    """Results that are encoded and hashed in one turn of the event loop: one, or several of at most ``_PART_BYTES``."""
+    part: list[tuple[Session, PendingResult]] = []
+    size = 0
+    for session, pending in results:
+        if part and size + pending.size > _PART_BYTES:
+            yield part
+            part, size = [], 0
+        part.append((session, pending))
+        size += pending.size
+    if part:
+        yield part
 
 
 def _random_ids() -> Iterator[str]:

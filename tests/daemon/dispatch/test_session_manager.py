@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 import msgspec
 import pytest
+from toold.daemon.dispatch import session_manager
 from toold.protocol.error_codes import ServiceUnavailableError
 from toold.protocol.tool_call import Principal
 from toold.tools import Arguments, ToolContext, tool
@@ -42,6 +43,36 @@ async def test_an_unloaded_session_is_restored_with_its_answers(make_harness: An
     assert harness.submit(back.session, 1, "write", {"text": "1"}).metadata.replayed
     assert harness.submit(back.session, 1, "write", {"text": "other"}).error.code == "REQUEST_ID_CONFLICT"
     assert harness.submit(back.session, 3, "write", {"text": "3"}).error.code == "RESULT_EXPIRED"
+
+
+async def test_many_answers_are_persisted_in_several_turns(
+    make_harness: Any, make_tool: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Encoding and hashing all of them at once would stop the event loop. Between the turns, other things happen."""
+    monkeypatch.setattr(session_manager, "_PART_BYTES", 1)
+    harness = make_harness(tools(make_tool), progress_window_s=0.02)
+    session = harness.session(key="key")
+    for number in range(3):
+        await harness.call(session, number, "say", arguments={"text": str(number)})
+    parts: list[int] = []
+    turns: list[int] = []
+    persist = harness.journal.persist_local_results
+
+    def recording(results: Any) -> Any:
+        parts.append(len(results))
+        asyncio.get_running_loop().call_soon(lambda: turns.append(len(parts)))
+        return persist(results)
+
+    monkeypatch.setattr(harness.journal, "persist_local_results", recording)
+    await left_for_long(harness, session)
+    assert parts == [1, 1, 1]
+    assert turns == [1, 2, 3]
+    back = await harness.resume("key")
+    assert {request_id: result.outputs[0].text for request_id, result in back.missed.items()} == {
+        0: "0",
+        1: "1",
+        2: "2",
+    }
 
 
 async def test_a_session_keeps_its_toolset(make_harness: Any, make_tool: Any) -> None:
