@@ -38,8 +38,8 @@ _SEEN_INTERVAL_S: Final = 3600.0
 _ID_BYTES: Final = 16
 """Random bytes in the id of a session."""
 _IDS_AT_ONCE: Final = 64
-_PART_BYTES: Final = 256 * 1024
-"""Encoding and hashing results and arguments of this size takes up to 25 ms, if they have many values."""
+_PART_BYTES: Final = 1024**2
+"""Encoding and hashing results and arguments of this size takes up to 6 ms, if they have many values."""
 _LAST_WRITE_S: Final = 1.0
 """How long a slow disk can delay the end of the daemon."""
 
