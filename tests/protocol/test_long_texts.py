@@ -84,9 +84,14 @@ def test_an_answer_is_encoded_as_by_msgspec(texts: list[str], more: int) -> None
 
 
 def test_a_long_text_without_escapes_is_only_put_in_quotes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Escaping it would take longer; one with a control character is escaped."""
+    """Escaping it would take longer. A text with a control character is escaped."""
     escaped: list[str] = []
-    monkeypatch.setattr(long_texts, "encode_text", lambda text: escaped.append(text) or msgspec.Raw(b"1"))
+
+    def encode(text: str) -> msgspec.Raw:
+        escaped.append(text)
+        return msgspec.Raw(b"1")
+
+    monkeypatch.setattr(long_texts, "encode_text", encode)
     for text in (LONG + "x", LONG + "\x01"):
         encode_answer(ToolResult(Metadata(1.0, Timings()), (TextContent(text),)), msgspec.json.encode)
     assert escaped == [LONG + "\x01"]
