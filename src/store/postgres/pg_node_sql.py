@@ -20,7 +20,7 @@ _NODE: Final = (
 )
 _END_STALLED: Final = """
 SELECT application_name, pg_terminate_backend(pid) FROM pg_stat_activity
-WHERE datname = current_database() AND usename = current_user AND application_name ~ '^toold .* (writer|reader|limits)$'
+WHERE datname = current_database() AND usename = current_user AND application_name LIKE 'toold %% writer'
   AND xact_start IS NOT NULL AND wait_event = 'ClientRead'
   AND state_change < clock_timestamp() - %s * interval '1 second'
 """
@@ -84,12 +84,12 @@ def list_nodes(connection: Connection) -> list[NodeRow]:
 
 
 def end_stalled_transactions(connection: Connection, lease_s: float) -> list[str]:
-    """Closes the connections of nodes that have sent nothing within a transaction for the interval of the heartbeats.
+    """Closes the connections of writers that have sent nothing within a commit for the interval of the heartbeats.
     Returns the names of these connections.
 
     Such a node is paused. Its locks would stop the other nodes, and no node could declare it dead. The server's timeout
     for idle transactions does not apply, because within a pipeline a connection counts as active. A node that is alive
-    connects again and sends the same commit again.
+    connects again and sends the same commit again. Other connections use no pipeline, so that timeout is enough.
     """
     rows = connection.execute(_END_STALLED, (lease_s / HEARTBEATS,)).fetchall()
     return [str(name) for name, _ in rows]
