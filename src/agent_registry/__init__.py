@@ -1,7 +1,7 @@
 """Agents of a registry server: polled, validated, and stored on disk in case the registry fails.
 
 The daemon's wiring, the doctor and `toold agents list` use this package. It decides which agents are hosted. It must
-not know runs of tools, sessions or limits of calls.
+not know runs of tools, sessions or limits on calls.
 """
 
 from .kept_agents import KEPT_AGENTS_DIRECTORY, KeptAgents

@@ -16,8 +16,8 @@ _PROMPT_SUFFIXES: Final = frozenset({".txt", ".md", ".prompt"})
 
 @click.command("replay", short_help="Run a recorded run again, with another prompt or model.")
 @click.argument("run_id", metavar="RUN")
-@click.option("--prompt", metavar="FILE|NAME", help="Another system prompt: a file, or a name at a prompt source.")
-@click.option("--model", metavar="MODEL", help="Another model.")
+@click.option("--prompt", metavar="FILE|NAME", help="A different system prompt: a file or a prompt's name.")
+@click.option("--model", metavar="MODEL", help="A different model.")
 @click.option(
     "--role", help="The role that gets the prompt or model.  [default: all; --prompt requires it if there are several]"
 )

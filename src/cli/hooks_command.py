@@ -48,7 +48,7 @@ def example(name: str) -> None:
 @click.option(
     "--result",
     metavar="TEXT",
-    help="Ask what the hook does after the call, if the tool returns this result.  [default: ask as before the call]",
+    help="Ask what the hook does after a call with this result.  [default: ask what it does before the call]",
 )
 @click.option("--principal", default="local", show_default=True, help="The principal of the call.")
 @click.option("--config", metavar="PATH", help="The settings file.  [default: the running daemon's]")

@@ -76,7 +76,7 @@ def show(job_id: str, as_json: bool) -> None:
 @click.option("--lines", metavar="N", type=click.IntRange(1, _MAX_LINES), default=100, show_default=True)
 @click.option("--follow", "follows", is_flag=True, help="Show further lines until the job ends.")
 def logs(job_id: str, lines: int, follows: bool) -> None:
-    """Show the last lines of the log of the job JOB_ID. With --follow, the exit code is 1 if it does not complete."""
+    """Show the last lines of the log of job JOB_ID. With --follow, exit with 1 if the job does not complete."""
     if follows:
         follow(job_id, as_json=False)
         return

@@ -60,7 +60,7 @@ _GENERIC_LABELS: Final = frozenset({"api", "www", "mcp", "docs", "developer", "d
     help="Allow private addresses for the host of URL or of the registry, or for the servers in FILE.",
 )
 @registry_option
-@click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation of a server of a registry.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation before adding a server from a registry.")
 @click.option("--no-check", is_flag=True, help="Add the source without trying it.")
 @click.option("--config", metavar="PATH", help="The settings file to change.  [default: the running daemon's]")
 def add(
@@ -91,7 +91,7 @@ def add(
     file = find_settings_file(config)
     taken = set(file.values().get("sources", {}))
     if name is not None and name in taken:
-        raise click.UsageError(f"there is a source {name!r} already in {file.path}; choose another --name")
+        raise click.UsageError(f"a source named {name!r} already exists in {file.path}; choose another --name")
     auth = _auth(bearer_env, bearer_file)
     if target[0].startswith(PREFIX):
         _refuse_options(plain=not (variables or kind) and len(target) == 1)
@@ -102,7 +102,7 @@ def add(
     addition = _Addition(file, chosen)
     if no_check:
         if allow_private and tables[0]["type"] == "openapi" and "allow_private" not in tables[0]:
-            raise click.UsageError("--allow-private with a FILE needs the check, which finds its servers")
+            raise click.UsageError("--allow-private with a FILE requires the check, which finds the servers in FILE")
         addition.write(tables[0], "It was not tried.")
         return
     problems = []
@@ -121,25 +121,26 @@ def add(
         problems.append(f"as {table['type']}: {report.problem}")
     hint = _private_hint(target, problems)
     raise CommandFailedError(
-        f"{chosen} cannot be used, so nothing was added; {'; '.join(problems)}. {hint}--no-check adds it anyway"
+        f"{chosen} cannot be used, so nothing was added; {'; '.join(problems)}. {hint}To add the source anyway, use "
+        "--no-check"
     )
 
 
 def _refuse_options(*, plain: bool) -> None:
     """
     Raises:
-        click.UsageError: a server of a registry has options of other targets.
+        click.UsageError: an option was given that does not apply to a server from a registry.
     """
     if not plain:
-        raise click.UsageError("a server of a registry takes no arguments, no --env and no --type")
+        raise click.UsageError("a server from a registry takes no arguments, no --env and no --type")
 
 
 def _private_hint(target: Sequence[str], problems: Sequence[str]) -> str:
     """A hint about allowing private addresses, if the address is the problem."""
     if not any("allow_private" in problem for problem in problems):
         return ""
-    how = " with its URL instead of its name" if target[0].startswith(PREFIX) else ""
-    return f"--allow-private{how} allows it; "
+    how = " and give the server's URL instead of its name" if target[0].startswith(PREFIX) else ""
+    return f"To allow this address, use --allow-private{how}. "
 
 
 class _Addition:
@@ -176,13 +177,13 @@ class _Addition:
 
 
 def _variable_notes(variables: Sequence[str], env: Mapping[str, str], *, daemon_runs: bool) -> Iterator[str]:
-    """A line for each variable that the daemon may lack, because it keeps the environment of its start."""
+    """A line for each variable that the daemon may lack, because its environment is that of its start."""
     for name in variables:
         remedy = "--bearer-file names a file instead, which every daemon can read"
         if not env.get(name):
             yield f"{name} is not set here; calls fail unless the daemon was started with it. {remedy}"
         elif daemon_runs:
-            yield f"the running daemon must have been started with {name}: see `toold sources list`. {remedy}"
+            yield f"calls fail unless the daemon was started with {name}; check with `toold sources list`. {remedy}"
 
 
 def refused_server(source: str, server: Mapping[str, str]) -> str:
@@ -208,8 +209,8 @@ def _variable(given: str) -> tuple[str, object]:
         return name, {"env": name}
     if is_secret_name(name) or redact_text(text) != text:
         raise click.UsageError(
-            f"--env {name} looks like a secret, which does not belong into toold.toml; set it in the daemon's "
-            f"environment, and give --env {name}"
+            f"the value of {name} looks like a secret, which does not belong in toold.toml; set {name} in the daemon's "
+            f"environment, and use --env {name} without a value"
         )
     return name, text
 
@@ -239,7 +240,7 @@ def _tables(
     elif shutil.which(first) is None:
         raise click.UsageError(f"{first!r} is neither a URL, nor a .json or .yaml file, nor a program on the PATH")
     elif auth or allow_private or kind in {"openapi", "a2a"}:
-        raise click.UsageError("a command takes its secrets in --env, and no other options of a URL")
+        raise click.UsageError("the options for URLs do not apply to a command; pass its secrets with --env")
     else:
         program = str(Path(first).absolute()) if os.sep in first else first
         yield {"type": "mcp", "command": [program, *map(_absolute_file, rest)]} | (
@@ -248,7 +249,7 @@ def _tables(
 
 
 def _words(target: Sequence[str]) -> list[str]:
-    """The words of a command, which may be one text."""
+    """The words of a command, which may be given as a single string."""
     try:
         return list(target) if len(target) > 1 else shlex.split(target[0])
     except ValueError as error:
@@ -256,7 +257,7 @@ def _words(target: Sequence[str]) -> list[str]:
 
 
 def _absolute_file(word: str) -> str:
-    """The word; an absolute path if it is the relative path of an existing file, since the program runs elsewhere."""
+    """Returns the word; made absolute if it is a relative path of an existing file, as the program runs elsewhere."""
     path = Path(word)
     is_path = path.is_file() or (word.partition(os.sep)[0] in {".", ".."} and path.exists())
     return str(path.absolute()) if is_path else word

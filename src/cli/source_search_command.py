@@ -1,5 +1,6 @@
-"""``toold sources search``: searches an MCP registry. Also converts a server of a registry for ``toold sources
-add``."""
+"""``toold sources search``: searches an MCP registry. Also converts a registry's description of a server into
+the settings of a source, for ``toold sources add``.
+"""
 
 import asyncio
 import shlex
@@ -57,8 +58,8 @@ def ways(server: "RegisteredServer") -> str:
 def registered_tables(
     target: str, registry: str | None, auth: Mapping[str, str], *, allow_private: bool, yes: bool
 ) -> list[dict[str, Any]]:
-    """The tables of a server of a registry, in the order in which to try them; addresses get the ``auth``. Shows them
-    and, without ``yes``, asks the operator to confirm.
+    """The tables of settings to try, in this order, for a server from a registry. Tables with a URL get the ``auth``.
+    Shows them and, without ``yes``, asks the operator to confirm.
 
     Raises:
         CommandFailedError: there is no such server, or it cannot be added.
@@ -79,7 +80,7 @@ def registered_tables(
     for table in tables:
         say(f"  {_shown(table)}")
     if not yes:
-        click.confirm("Anyone can publish in a registry. Try it, and add it?", abort=True)
+        click.confirm("Anyone can publish to a registry. Try this server and add it?", abort=True)
     return tables
 
 
@@ -96,8 +97,8 @@ def _shown(table: Mapping[str, Any]) -> str:
 
 
 def remote_table(table: Mapping[str, Any], auth: Mapping[str, str], private: str | None) -> dict[str, Any]:
-    """The table, with the token if it has an address. Only the host that the operator named may be ``private``: another
-    one is chosen by the publisher of the server.
+    """The table, with the token if it has a URL. Private addresses are allowed only for the host ``private``, which the
+    operator named: the publisher of the server chose any other host.
     """
     if "url" not in table:
         return dict(table)

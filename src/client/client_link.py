@@ -28,7 +28,7 @@ Failure = Callable[[], Exception]
 
 
 class ClientLink:
-    """Connects, passes connections to the session, and reconnects automatically after a connection was established.
+    """Connects and passes connections to the session. Once connected, reconnects whenever the connection is lost.
 
     ``dial`` makes one attempt; it raises only ``ConnectionFailedError``.
     """

@@ -1,7 +1,7 @@
 """Deployments of agents: the requests, the phases that carry them out, and the jobs that run the phases.
 
 The daemon's wiring uses this package, and adds its tools to the catalog. A job is a detached call, and each phase is a
-child call. The package must not know transports, sessions, limits of calls or SQL. From `sources/`, it uses only
+child call. The package must not know transports, sessions, limits on calls or SQL. From `sources/`, it uses only
 `json_server.py` and the types of settings; from `agent_registry/`, its client.
 """
 

@@ -104,7 +104,7 @@ class HereTarget:
 
 
 def _table(plan: DeployPlan) -> dict[str, Any]:
-    """The definition of an agent of one prompt."""
+    """The definition of an agent with a single prompt."""
     described = f"{plan.agent_name}, deployed for {plan.customer_id}."
     model = {} if plan.default_model is None else {"model": plan.default_model}
     return {"description": described, "prompt_ref": plan.prompt_ref, **model}

@@ -1,7 +1,7 @@
 """Prompts of hosted agents: found inline, at Phoenix, LiteLLM or a registry, or in files, in a configured order.
 
 The daemon's wiring and `toold prompts show` use this package. It implements the tools' `PromptSource`. It must not know
-agents, sessions or limits of calls.
+agents, sessions or limits on calls.
 """
 
 from .prompt_chain import KEPT_PROMPTS_DIRECTORY, PromptChain

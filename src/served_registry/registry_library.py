@@ -92,8 +92,10 @@ class RegistryLibrary:
     async def replace(
         self, kind: Kind, entry_id: str, body: object, expected: EtagCheck, *, patch: bool = False
     ) -> str:
-        """Replaces an entry by the body; with ``patch``, replaces only the fields in the body. Returns the entity tag
-        of this change. The tag of a later change would let the client overwrite content that it has not seen.
+        """Replaces an entry with the body; with ``patch``, replaces only the fields in the body.
+
+        Returns the entity tag of exactly this change. If another change follows at once, its tag would let the client
+        overwrite content that it has not seen.
 
         Raises:
             RegistryRefusedError: there is no such entry, or as for ``create``.
@@ -159,5 +161,5 @@ def _with_id(kind: Kind, entry_id: str, body: object) -> object:
     if kind is Kind.PROMPT and "name" in body and field not in body:
         field = "name"
     if body.get(field, entry_id) != entry_id:
-        raise RegistryRefusedError(422, [field_problem((field,), "is the id of another entry than the path")])
+        raise RegistryRefusedError(422, [field_problem((field,), "differs from the id in the path")])
     return body if NAMES[kind].makes_id else {**body, "id": entry_id}

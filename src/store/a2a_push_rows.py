@@ -22,14 +22,14 @@ class A2APushRow(NamedTuple):
 
 
 class A2APushDeleted(NamedTuple):
-    """Entry: a configuration was deleted."""
+    """Commit entry: a configuration was deleted."""
 
     task: str
     id: str
 
 
 class A2APushProgress(NamedTuple):
-    """Entry: an event was delivered, or an attempt failed. It has no effect if the configuration has been deleted."""
+    """Commit entry: an event was delivered, or an attempt failed. No effect if the configuration has been deleted."""
 
     task: str
     id: str

@@ -33,76 +33,76 @@ class InterruptedCall(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class SessionsSeen(NamedTuple):
-    """Entry: clients hold these sessions."""
+    """Commit entry: clients hold these sessions."""
 
     session_ids: Sequence[str]
     at: float
 
 
 class ResultsAcknowledged(NamedTuple):
-    """Entry: a client has the answers to these requests."""
+    """Commit entry: a client has the answers to these requests."""
 
     session_id: str
     request_keys: Sequence[str]
 
 
 class SessionClosed(NamedTuple):
-    """Entry: this session cannot be resumed."""
+    """Commit entry: this session cannot be resumed."""
 
     session_id: str
 
 
 class LocalResults(NamedTuple):
-    """Entry: results of local calls, for clients that resume their sessions after a restart."""
+    """Commit entry: results of local calls, for clients that resume their sessions after a restart."""
 
     calls: Sequence[StoredCall]
 
 
 class SyncRequested(NamedTuple):
-    """Entry: everything committed so far must survive a power cut."""
+    """Commit entry: everything committed so far must survive a power cut."""
 
 
 class RunResumed(NamedTuple):
-    """Entry: a call continues an earlier run."""
+    """Commit entry: a call continues an earlier run."""
 
     call_id: str
     run: str
 
 
 class SessionsReleased(NamedTuple):
-    """Entry: this node no longer holds these sessions. It has no effect if only one process uses the database."""
+    """Commit entry: this node no longer holds these sessions. No effect if only one process uses the database."""
 
     session_ids: Sequence[str]
 
 
 class NodeAnnounced(NamedTuple):
-    """Entry: this node announces its address and details to the other nodes."""
+    """Commit entry: this node announces its address and details to the other nodes."""
 
     address: str
     details: str
 
 
 class NodeDraining(NamedTuple):
-    """Entry: this node is stopping."""
+    """Commit entry: this node is stopping."""
 
 
 class NodeLeft(NamedTuple):
-    """Entry: this node ends, so other nodes may hold its sessions."""
+    """Commit entry: this node ends, so other nodes may hold its sessions."""
 
 
 class NodeDeclaredDead(NamedTuple):
-    """Entry: declare a node dead, if permitted, and settle its calls and sessions."""
+    """Commit entry: declare a node dead, if permitted, and settle its calls and sessions."""
 
     epoch: str
     suspicion: Suspicion
 
 
 class RetentionDue(NamedTuple):
-    """Entry: delete expired data."""
+    """Commit entry: delete expired data."""
 
 
 class DaemonRestarted(NamedTuple):
-    """Entry: the daemon starts. Calls without a stored session can be deleted, and runs that do not resume are over."""
+    """Commit entry: the daemon starts. Calls without a stored session can be deleted; runs that do not resume end."""
 
 
 Entry = (

@@ -50,7 +50,7 @@ class ConversationCopy(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class SettledConversationCopies(msgspec.Struct, frozen=True, kw_only=True):
-    """Entry: which copies were sent or refused, by their numbers."""
+    """Commit entry: which copies were sent or refused, by their numbers."""
 
     at: float
     """Unix time in seconds."""
@@ -119,7 +119,7 @@ class ConversationUpdate(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ConversationReleased(NamedTuple):
-    """Entry: this node no longer uses the conversation."""
+    """Commit entry: this node no longer uses the conversation."""
 
     id: str
 

@@ -18,7 +18,7 @@ class RegistryEntryRow(NamedTuple):
 
 
 class RegistryEntrySaved(NamedTuple):
-    """Entry: an entry of the registry has a new version."""
+    """Commit entry: an entry of the registry has a new version."""
 
     row: RegistryEntryRow
     kept: int
@@ -26,7 +26,7 @@ class RegistryEntrySaved(NamedTuple):
 
 
 class RegistryEntryDeleted(NamedTuple):
-    """Entry: an entry of the registry was deleted, with all its versions."""
+    """Commit entry: an entry of the registry was deleted, with all its versions."""
 
     kind: str
     id: str

@@ -18,7 +18,7 @@ _NOTICES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class ModelQuestion:
-    """A question to one model. The vendor decides options that are None, except the model."""
+    """A question to one model. If an option is None, the vendor's default applies, unless its description differs."""
 
     prompt: str
     system: str | None = None
@@ -115,7 +115,7 @@ class QuestionResult:
 
     @property
     def notices(self) -> tuple[str, ...]:
-        """Notices for the caller: a truncated answer, or another thinking depth than requested."""
+        """Notices for the caller: a truncated answer, or a thinking depth other than the requested one."""
         notices = (self._truncation, depth_notice(self.model, self.thinking_requested, self.thinking))
         return tuple(filter(None, notices))
 

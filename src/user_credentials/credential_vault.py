@@ -45,7 +45,7 @@ class CredentialVault(Protocol):
         """Stores a credential, replacing the previous one.
 
         Raises:
-            OverCapacityError: the principal has ``MAX_SERVICES``.
+            OverCapacityError: the principal already has credentials for ``MAX_SERVICES`` services.
         """
         ...
 
@@ -78,7 +78,7 @@ class CredentialCipher(Protocol):
     def opened(self, sealed: bytes, place: str) -> dict[str, str] | None: ...
 
     def is_current(self, sealed: bytes, place: str) -> bool:
-        """Whether the fields are encrypted with the first key."""
+        """Whether the fields are encrypted with the current key: the first one in the file of keys."""
         ...
 
 
@@ -129,7 +129,9 @@ class LocalVault:
                 if service not in own and not service.startswith(SIGN_IN_PREFIX) and services >= MAX_SERVICES:
                     raise too_many_services()
                 if service not in own and await self._store.count() >= MAX_STORED:
-                    raise OverCapacityError.content_free(f"All {MAX_STORED:,} credentials of this daemon are stored.")
+                    raise OverCapacityError.content_free(
+                        f"The daemon stores the maximum of {MAX_STORED:,} credentials."
+                    )
                 await self._store.write(row)
         except StoreError as error:
             raise _unusable(error) from error
@@ -157,7 +159,7 @@ class LocalVault:
         return True
 
     async def prepare(self) -> None:
-        """Encrypts with the first key all credentials that are encrypted with another key; this replaces old keys."""
+        """Encrypts again, with the current key, all credentials that are encrypted with an older one."""
         try:
             if not await self._store.count():
                 return
@@ -173,7 +175,7 @@ class LocalVault:
         except StoreError as error:
             raise _unusable(error) from error
         if resealed:
-            _log.info("credentials encrypted with the first key", credentials=resealed)
+            _log.info("credentials encrypted with the current key", credentials=resealed)
 
     async def close(self) -> None:
         """Does nothing: the store's owner closes it."""

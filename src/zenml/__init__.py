@@ -1,7 +1,7 @@
 """ZenML: tools that run and await pipelines of a ZenML server, and look up their artifacts (docs/zenml.md).
 
 Used by the daemon's wiring. From `sources/`, this package uses only `json_server.py` and the types of settings. Must
-not know agents, sessions or limits of calls.
+not know agents, sessions or limits on calls.
 """
 
 from .zenml_host import ZenmlHost

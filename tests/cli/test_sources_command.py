@@ -214,14 +214,14 @@ def test_a_programs_files_are_absolute(run: Any, empty: Path) -> None:
 
 
 def test_a_source_that_cannot_be_used_is_not_added(run: Any, empty: Path) -> None:
-    """Each reading of the target is reported with its problem; --no-check adds it anyway."""
+    """Each reading of the target is reported with its problem; --no-check adds the source anyway."""
     words = ("sources", "add", "http://127.0.0.1:9/api")
     result = run(*words)
     assert result.exit_code == 1
     assert "as openapi: 127.0.0.1 is loopback" in result.stderr
     assert "; as mcp: " in result.stderr
     assert "; as a2a: " in result.stderr
-    assert "--allow-private allows it" in result.stderr
+    assert "To allow this address, use --allow-private. To add" in result.stderr
     assert not (empty / "toold.toml").exists()
     assert run(*words[:2], "--no-check", "--type", "mcp", "--allow-private", words[2]).exit_code == 0
     assert added(empty) == {"local": {"type": "mcp", "url": words[2], "allow_private": ["127.0.0.1"]}}
@@ -255,12 +255,12 @@ def test_adding_compares_with_the_pins_of_the_daemon_s_database(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--env", "API_KEY=abc", "sh"], "--env API_KEY looks like a secret"),
-        (["--bearer-env", "T", "sh"], "a command takes its secrets in --env"),
+        (["--env", "API_KEY=abc", "sh"], "the value of API_KEY looks like a secret"),
+        (["--bearer-env", "T", "sh"], "the options for URLs do not apply to a command"),
         (["no-such-program-at-all", "x"], "is neither a URL, nor a .json or .yaml file, nor a program"),
         (["https://x.example/mcp", "more"], "a URL takes no arguments"),
         (["sh 'unfinished"], "cannot be split into words: No closing quotation"),
-        (["--name", "crm", "crm.json"], "there is a source 'crm' already"),
+        (["--name", "crm", "crm.json"], "a source named 'crm' already exists"),
     ],
 )
 def test_a_wrong_command_line_adds_nothing(run: Any, directory: Path, words: list[str], message: str) -> None:

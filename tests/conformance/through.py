@@ -72,7 +72,7 @@ async def run_through(directory: Path) -> Verdict:
 def _print_direct_failures(direct: Sequence[Check]) -> None:
     failed = sorted({(check.scenario, check.id) for check in direct if check.failed})
     passed = sum(check.status == "SUCCESS" for check in direct)
-    print(f"directly: {passed} checks succeeded; {len(failed)} fail, and are not judged through the daemon:")
+    print(f"reference server alone: {passed} checks succeeded, {len(failed)} failed, which the daemon may fail too:")
     for scenario, name in failed:
         print(f"  {scenario}:{name}")
 

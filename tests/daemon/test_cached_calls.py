@@ -128,7 +128,7 @@ async def test_a_result_answers_again_on_each_transport(world: World) -> None:
     assert b'toold_calls_total{outcome="ok",tool="price"} 5.0' in world.daemon.metrics.render()
     rows = [row for row in await world.daemon.view.ended(LOCAL, 10) if row["tool"] == "price"]
     messages = [row["message"] or "" for row in rows]
-    assert sum(message.startswith("answered from the cache, ") for message in messages) == 4
+    assert sum(message.startswith("answered with a cached result, ") for message in messages) == 4
 
 
 async def test_tools_that_change_something_always_run(world: World) -> None:

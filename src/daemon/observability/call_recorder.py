@@ -55,7 +55,7 @@ class CallRecorder:
             _log.info("call refused", request_id=request.request_id, code=result.error.code, why=message)
 
     def count(self, call: RunningCall, result: ToolResult) -> None:
-        """Count an ended call in the metrics, log it and record its span, without its audit row."""
+        """Count an ended call in the metrics, log it and record its span. The audit row is written elsewhere."""
         self._metrics.call_ended(call.request.name, result)
         if self.activity.watched:
             message = None if result.error is None else self._message(result.error, call.error_summary)
@@ -88,7 +88,7 @@ class CallRecorder:
         elif reason is not None and reason.startswith(FAILOVER_REASON):
             message = stored_message(self.content, reason, reason)
         elif own.metadata.cache_age_s is not None:
-            from_cache = f"answered from the cache, {own.metadata.cache_age_s:g} s old"
+            from_cache = f"answered with a cached result, {own.metadata.cache_age_s:g} s old"
             message = stored_message(self.content, from_cache, from_cache)
         return _row(call.session, call.request, own, call.id, call.started_at, result_bytes, message)
 

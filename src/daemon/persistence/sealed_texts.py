@@ -41,7 +41,7 @@ class SealedTexts:
         return None if content is None else msgspec.json.decode(content, type=dict[str, str])
 
     def is_current(self, sealed: bytes, place: str) -> bool:
-        """Whether the texts are encrypted with the first key."""
+        """Whether the texts are encrypted with the current key, which is the first one."""
         return _decrypted(self._ciphers[0], sealed, place) is not None
 
 

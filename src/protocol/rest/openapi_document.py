@@ -71,7 +71,7 @@ def openapi_document(tools: Iterable[ToolInfo], *, toolset: str, server: str) ->
             "info": {
                 "title": f"toold: {toolset}",
                 "version": __version__,
-                "description": "Calls of tools: the body has the arguments, and the response has the result.",
+                "description": "Tool calls: the request body contains the arguments, the response the result.",
             },
             "servers": [{"url": server}],
             "security": [{"bearer": []}],
@@ -175,7 +175,7 @@ def _moved(part: Any, move: _Move) -> Any:
 
 def _modernize(schema: dict[str, Any]) -> None:
     """Replaces keywords of earlier drafts that 2020-12 forbids, because one such schema makes the whole document
-    invalid. For some validators, a default of another type does the same.
+    invalid. Also removes a default of another type than the schema's, which some validators reject.
     """
     if isinstance(schema.get("items"), list):
         first, rest = schema["items"], schema.pop("additionalItems", True)

@@ -68,7 +68,7 @@ class BodyField:
     joined: bool = False
     """Whether array items are one comma-separated form value (``explode: false``)."""
     allow_reserved: bool = False
-    """As for a parameter; in a form only."""
+    """See ``ApiParameter.allow_reserved``; for forms only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +119,6 @@ class ApiOperation:
     next_page: str | None
     """The argument of a list operation that asks for the next page."""
     with_secret: bool
-    """Whether the source's secret is sent. It is not sent if the document requires none, or to another origin than the
-    source's.
+    """Whether the source's secret is sent. It is not sent if the document requires none, or if the request goes to an
+    origin other than the source's.
     """

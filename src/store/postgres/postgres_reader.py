@@ -101,7 +101,7 @@ class PostgresReader:
                 node = pg_node_sql.find_node(connection, holder)
                 if node is not None and node.state != "dead":
                     return node
-                # The holder has released the session or died since then.
+                # The holder has released the session or died since the attempt.
 
         found = await self.run(claim)
         if isinstance(found, NodeRow):
@@ -131,7 +131,7 @@ class PostgresReader:
         return await self.run(claim)
 
     async def adopt_detached(self, *, call_id: str | None = None, limit: int | None) -> list[StoredDetachedCall]:
-        """Assigns detached calls that no node runs to this node, and returns them: the oldest that are not paused, or
+        """Makes this node run detached calls that no node runs, and returns them: the oldest that are not paused, or
         one by its id.
 
         Raises:

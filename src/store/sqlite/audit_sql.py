@@ -53,7 +53,7 @@ def add(connection: sqlite3.Connection, chain: ChainExtension, rows: Sequence[Va
     """Inserts rows and updates the sums, within the caller's transaction.
 
     Raises:
-        sqlite3.Error, TypeError, ValueError, OverflowError: roll the transaction back.
+        sqlite3.Error, TypeError, ValueError, OverflowError: the caller must roll back the transaction.
     """
     last = chain.head.last_seq
     numbered = chain.number_rows(rows)
@@ -75,7 +75,7 @@ def delete_expired(
     oldest = connection.execute(
         "SELECT seq, started_at, bytes FROM call JOIN call_size USING (seq) ORDER BY seq LIMIT ?", (SLICE,)
     )
-    # Rows from the future, written with a wrong clock, count as old as the rows after them.
+    # Rows from the future, written with a wrong clock, are treated as old as the rows after them.
     # The + makes SQLite scan from the first row, which mostly matches; with the index it would sort all rows.
     first = connection.execute(
         "SELECT started_at FROM call WHERE +started_at <= ? ORDER BY seq LIMIT 1", (now,)
@@ -154,7 +154,7 @@ def totals(connection: sqlite3.Connection, principal: str | None = None) -> Call
 
 
 def merge_old_totals(connection: sqlite3.Connection, before: float) -> None:
-    """Merges the sums of principals that made no call since a Unix time, so that their number is bounded."""
+    """Merges the sums of principals without a call since a Unix time into one group, to bound the number of rows."""
     old = connection.execute(
         "SELECT principal FROM call_total WHERE principal != '' GROUP BY principal HAVING max(until) < ? LIMIT ?",
         (before, SLICE),

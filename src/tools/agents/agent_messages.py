@@ -40,7 +40,7 @@ class TurnAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
     reasoning: str = ""
     calls: tuple[WantedCall, ...] = ()
     model_choice_reason: str = ""
-    """Why another model answered; None if the role's model answered."""
+    """Why another model answered; empty if the role's model answered."""
     usage: Usage | None = None
 
 

@@ -1,4 +1,4 @@
-"""The ASGI app of ``/tools``, ``/toolsets`` and ``/openapi.json``: the REST API, with a toold token.
+"""The ASGI app of ``/tools``, ``/toolsets`` and ``/openapi.json``: the REST API, with toold tokens as bearer tokens.
 
 headers ▸ route ▸ body ▸ call ─▶ JSON, or the events of a stream
 """
@@ -167,7 +167,7 @@ class RestServer:
 
 
 _NO_PATH: Final = RequestRefused(
-    404, f"There are POST /tools/NAME, GET {DOCUMENT_PATH}, and both below {TOOLSETS_PREFIX}TOOLSET."
+    404, f"The paths are POST /tools/NAME and GET {DOCUMENT_PATH}, and the same below {TOOLSETS_PREFIX}TOOLSET."
 )
 
 
