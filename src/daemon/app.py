@@ -28,6 +28,7 @@ from .catalog_publisher import CatalogPublisher
 from .cluster.cluster_node import open_cluster
 from .component import Component
 from .config import settings_mapping
+from .config.config_watcher import ConfigWatcher
 from .config.default_model import allowed_models, default_model, fallback_lists
 from .config.reloadable_settings import SettingsChanges, compare
 from .config.setting_sources import SettingsError
@@ -90,7 +91,7 @@ class Daemon:
         self.results = open_retained_results(settings, state, node_name)
         self.sandbox = Sandbox(settings_mapping.sandbox_limits(settings), programs=settings.code_programs)
         self.conversations = ConversationManager(store, catalog, max_tokens=settings.conversation_tokens)
-        self._reloading = asyncio.Lock()
+        self.config_watcher = ConfigWatcher(self.watched_files, self.reload)
         self._installed_tools = registry
         binder = settings_mapping.tool_binder(settings, registry)
         hide(mask_of(binder.values))
@@ -357,7 +358,7 @@ class Daemon:
         Raises:
             SettingsError: the settings are invalid; nothing has changed.
         """
-        async with self._reloading:
+        async with self.config_watcher.reading():
             try:
                 changes = compare(self.settings, await asyncio.to_thread(self.settings.load_again))
                 content = await self._content.load(changes)

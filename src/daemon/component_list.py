@@ -15,7 +15,6 @@ from .app import Daemon
 from .cluster.shared_files import shared_files
 from .component import Component
 from .config import settings_mapping
-from .config.config_watcher import watch_config
 from .config.default_model import allowed_models, default_model, fallback_lists
 from .config.provider_terms import provider_terms
 from .config.settings import Settings
@@ -102,7 +101,7 @@ class ComponentList:
             ),
             # Importing the SDKs takes seconds; an earlier call waits for its SDK.
             Component("warm up and loop lag", run=self._warm_up_and_watch),
-            Component("configuration", run=partial(watch_config, daemon.watched_files, daemon.reload)),
+            Component("configuration", run=daemon.config_watcher.run),
             Component("tool catalog", apply=apply_to_catalog, close=daemon.publisher.close),
             Component("deployments", close=daemon.deployments.close),
             Component(

@@ -5,8 +5,9 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from tests.waiting import until
 from toold.daemon.config import config_watcher
-from toold.daemon.config.config_watcher import mark_of, watch_config
+from toold.daemon.config.config_watcher import ConfigWatcher, mark_of
 from toold.daemon.config.setting_sources import SettingsError
 
 
@@ -35,17 +36,40 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / "toold.toml"
 
 
+class Places:
+    """The places of the settings file. Counts how often the watcher looked."""
+
+    def __init__(self, file: Path) -> None:
+        self.looks = 0
+        self._file = file
+
+    def __call__(self) -> list[Path]:
+        self.looks += 1
+        return [self._file.parent / "absent/toold.toml", self._file]
+
+
 @pytest.fixture
-async def reloads(file: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Reloads]:
+def places(file: Path) -> Places:
+    return Places(file)
+
+
+@pytest.fixture
+def reloads() -> Reloads:
+    return Reloads()
+
+
+@pytest.fixture
+async def watcher(places: Places, reloads: Reloads, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ConfigWatcher]:
     monkeypatch.setattr(config_watcher, "POLL_S", 0.02)
-    reloads = Reloads()
-    task = asyncio.create_task(watch_config(lambda: [file.parent / "absent/toold.toml", file], reloads))
+    watcher = ConfigWatcher(places, reloads)
+    task = asyncio.create_task(watcher.run())
     await asyncio.sleep(0)  # it has looked once
-    yield reloads
+    yield watcher
     task.cancel()
     await asyncio.wait([task])
 
 
+@pytest.mark.usefixtures("watcher")
 async def test_a_change_is_read_once(reloads: Reloads, file: Path) -> None:
     """A changed, new or replaced file is read once, and again only after the next change."""
     file.write_text("port = 1", encoding="utf-8")
@@ -59,6 +83,7 @@ async def test_a_change_is_read_once(reloads: Reloads, file: Path) -> None:
     assert reloads.count == 3
 
 
+@pytest.mark.usefixtures("watcher")
 async def test_a_refused_file_is_still_watched(reloads: Reloads, file: Path) -> None:
     """Once for each change, and the next one is read."""
     reloads.refuses = True
@@ -68,6 +93,20 @@ async def test_a_refused_file_is_still_watched(reloads: Reloads, file: Path) -> 
     file.write_text("port = 12", encoding="utf-8")
     await reloads.next()
     assert reloads.count == 2
+
+
+async def test_a_change_that_another_reload_has_read_is_not_read_again(
+    watcher: ConfigWatcher, places: Places, reloads: Reloads, file: Path
+) -> None:
+    """The watcher sees the change at two looks, and reloads only after the next change."""
+    file.write_text("port = 1", encoding="utf-8")
+    async with watcher.reading():
+        pass
+    looks = places.looks
+    await until(lambda: places.looks >= looks + 3)
+    assert reloads.count == 0
+    file.write_text("port = 12", encoding="utf-8")
+    await reloads.next()
 
 
 def test_a_mark_distinguishes_files(tmp_path: Path) -> None:
