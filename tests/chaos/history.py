@@ -41,7 +41,7 @@ class EffectWatch:
             await asyncio.sleep(_LOOK_S)
 
     def look(self) -> None:
-        """Reads the lines that were written since the last look."""
+        """Reads the whole lines that were written since the last look."""
         after = self._looked_at
         self._looked_at = monotonic()
         for log in self._logs:
@@ -50,6 +50,8 @@ class EffectWatch:
             with log.open("rb") as file:
                 file.seek(self._read[log])
                 added = file.read()
+            # A line across two pages of the file can be read while only its beginning is written.
+            added = added[: added.rfind(b"\n") + 1]
             self._read[log] += len(added)
             before = monotonic()
             self.effects += [Effect(line, after, before) for line in added.decode("utf-8").splitlines()]

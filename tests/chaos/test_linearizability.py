@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.chaos.history import Effect, history
+from tests.chaos.history import Effect, EffectWatch, history
 from tests.chaos.linearizability import Operation, State, apply, check, load, main, save
 from tests.chaos.tally import DETACHED, Answer, Call, Row
 
@@ -181,3 +181,15 @@ def test_a_recorded_history_is_judged_again(tmp_path: Path, capsys: pytest.Captu
     assert list(load(tmp_path / "correct")) == correct
     assert (main(str(tmp_path / "correct")), main(str(tmp_path / "broken"))) == (0, 1)
     assert "c: no order explains" in capsys.readouterr().out
+
+
+def test_a_line_that_is_half_written_is_read_when_it_is_whole(tmp_path: Path) -> None:
+    """A look that finds only the beginning of a line does not take it for an execution."""
+    log = tmp_path / "sim_effect.log"
+    watch = EffectWatch([log])
+    log.write_text("a-1\nlibr", encoding="utf-8")
+    watch.look()
+    assert [effect.line for effect in watch.effects] == ["a-1"]
+    log.write_text("a-1\nlibrary-5\n", encoding="utf-8")
+    watch.look()
+    assert [effect.line for effect in watch.effects] == ["a-1", "library-5"]
