@@ -71,7 +71,7 @@ UNUSABLE = [
         ),
         "it offers GRPC 1.0, JSONRPC 7.0, and this client speaks JSONRPC 1.0, HTTP+JSON 1.0, JSONRPC 0.3",
     ),
-    (JSONResponse(card("http://other.example")), "http://other.example:80, which is not the origin of the card"),
+    (JSONResponse(card("http://other.example")), "http://other.example:80, which is not the card's origin"),
 ]
 
 

@@ -251,7 +251,7 @@ async def test_an_endless_event_is_too_large(opened: Any, api: Any) -> None:
     [
         (
             Response(status_code=401),
-            "source s: it answered HTTP 401. It rejects the daemon's secret; the operator",
+            "source s: it answered HTTP 401. It rejects the daemon's secret; ask the operator to correct auth",
         ),
         (Response(status_code=404), "it answered HTTP 404; check url in [sources.s]"),
         (Response(status_code=503), "source s: it answered HTTP 503"),

@@ -207,7 +207,7 @@ INVALID_ARGUMENTS: list[tuple[dict[str, Any], str]] = [
     ({"tools": [LOOK], "tool_choice": {"function": {"name": "see"}}}, "there is no function 'see' in tools"),
     (
         {"tools": [LOOK], "tool_choice": "required", "model": "kimi-k2.7-code"},
-        "kimi-k2.7-code always thinks, and so cannot be forced to call a function",
+        "kimi-k2.7-code always thinks, so it cannot be forced to call a function",
     ),
     (
         {"tools": [LOOK], "tool_choice": "required", "model": SEARCHES, "thinking": True},
