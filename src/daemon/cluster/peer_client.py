@@ -52,11 +52,9 @@ class PeerClient:
     async def find_call(self, node: NodeRow | None, principal: Principal, call_id: str) -> CallInfo | None:
         """Implements ``PeerCalls.find_call``."""
         query = {"call_id": call_id, "principal": principal.name}
-        for _, answer in await self._ask_all("/calls/find", query, self._candidates(node, call_id)):
-            info = msgspec.json.decode(answer, type=CallInfo)
-            if info.state != "unknown":
-                return info
-        return None
+        answers = await self._ask_all("/calls/find", query, self._candidates(node, call_id))
+        found = [msgspec.json.decode(answer, type=CallInfo) for _, answer in answers]
+        return next((info for info in found if info.state != "unknown"), found[0] if found else None)
 
     async def cancel(self, node: NodeRow | None, principal: Principal | None, call_id: str) -> bool:
         """Implements ``PeerCalls.cancel``; without a principal, it cancels for the operator."""

@@ -7,7 +7,7 @@ from typing import Final, Protocol
 
 from msgspec.structs import replace
 
-from ...protocol.error_codes import InvalidArgumentsError, NotFoundError, PermissionDeniedError
+from ...protocol.error_codes import InvalidArgumentsError, NotFoundError, PermissionDeniedError, ServiceUnavailableError
 from ...protocol.frame_decoding import request_key
 from ...protocol.input_request import InputDecision
 from ...protocol.session_registry import hash_key
@@ -38,9 +38,7 @@ class PeerCalls(Protocol):
     """The calls at other nodes that share the database."""
 
     async def find_call(self, node: NodeRow | None, principal: Principal, call_id: str) -> CallInfo | None:
-        """Asks a node about a call; without ``node``, asks the node that runs it. Returns None if no node knows the
-        call.
-        """
+        """Asks a node about a call; without ``node``, asks the node that runs it. Returns None if no node answers."""
         ...
 
     async def cancel(self, node: NodeRow | None, principal: Principal | None, call_id: str) -> bool:
@@ -74,14 +72,24 @@ class CallLookup:
         """Implements ``LookupContext.look_up_call``."""
         if self.peers is None:
             return await self.look_up_here(principal, call_id)
-        holder: NodeRow | None = None
-        try:
-            info = await self.look_up_here(principal, call_id)
+        found: CallInfo | None = None
+        for _ in range(2):  # between the attempts, its node may release the call or be declared dead
+            try:
+                info = await self.look_up_here(principal, call_id)
+            except SessionHeldError as held:
+                found = await self.peers.find_call(held.holder, principal, call_id)
+                if found is not None and found.state != "unknown":
+                    return found
+                continue
             if info.state not in {"unknown", "waiting"} or call_id in self._detached.waiting:
                 return info
-        except SessionHeldError as held:
-            info, holder = CallInfo(id=call_id, state="running"), held.holder
-        return await self.peers.find_call(holder, principal, call_id) or info
+            found = await self.peers.find_call(None, principal, call_id)
+            return info if found is None or found.state == "unknown" else found
+        if found is None:  # whether the call has ended is not known here, and its node may have said so before
+            raise ServiceUnavailableError.content_free(
+                "Another node has the call and does not answer at present; try again in a moment.", executed="no"
+            )
+        return found
 
     async def look_up_here(self, principal: Principal, call_id: str) -> CallInfo:
         """A call as this node knows it.
@@ -93,6 +101,9 @@ class CallLookup:
         call = self._find(principal, call_id)
         if call is not None:
             return _info_of(call)
+        suspended = self._detached.suspended.get(call_id)
+        if suspended is not None and suspended.resumes and suspended.session.principal == principal:
+            return replace(_info_of(suspended), state="waiting")
         waiting = self._detached.waiting.get(call_id)
         if waiting is not None and waiting.session.principal == principal.name:
             remaining_s = max(0.0, waiting.deadline_at - time.time())

@@ -72,6 +72,8 @@ class DetachedCalls:
         self.port = DetachedPort()
         self.waiting: dict[str, StoredDetachedCall] = {}
         """Calls of the previous process that have not been resumed yet, by id."""
+        self.suspended: dict[str, RunningCall] = {}
+        """Calls that this process stops for its shutdown, by id."""
         # Calls whose start is being written, by principal.
         self._starting: Counter[str] = Counter()
         # Referenced so that they are not collected.
@@ -339,6 +341,7 @@ class DetachedCalls:
 
     def _suspend(self, call: RunningCall) -> None:
         if call.child_scope is not None:
+            self.suspended[call.id] = call
             call.child_scope.suspended = True
             self._spawn(self._stop(call, call.child_scope))
 

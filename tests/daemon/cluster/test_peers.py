@@ -54,7 +54,9 @@ async def test_a_call_of_another_principal_is_unknown(nodes: tuple[Daemon, Daemo
     stranger = stored_principal("stranger")
     assert mine is not None
     assert mine.state == "running"
-    assert await second.cluster.peers.find_call(None, stranger, call_id) is None
+    theirs = await second.cluster.peers.find_call(None, stranger, call_id)
+    assert theirs is not None
+    assert theirs.state == "unknown"
     assert not await second.cluster.peers.cancel(None, stranger, call_id)
 
 
@@ -73,6 +75,24 @@ async def test_a_detached_result_is_found_at_any_node(nodes: tuple[Daemon, Daemo
                 break
     assert result["structured"]["state"] == "done"
     assert result["structured"]["result"]["succeeded"] == 1
+
+
+async def test_a_call_whose_node_does_not_answer_is_not_called_running(
+    nodes: tuple[Daemon, Daemon], greet: Greet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The node may have said before that the call has ended, so another one does not guess its state."""
+    monkeypatch.setattr(peer_client, "ANSWER_S", 0.1)
+    first, second = nodes
+    client, other = await greet(first), await greet(second)
+    started = await client.call("1", "execute_batch", tool_name="echo", items=[{"text": "hi"}], detach=True)
+    call_id = started["structured"]["call_id"]
+    assert second.cluster is not None
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        row = node_of(first)
+        row.address = row.address.replace(str(first.http.port), str(silent.getsockname()[1]))
+        await second.cluster.membership.refresh()
+        unknown = await other.call("1", "call_status", call_id=call_id)
+    assert (unknown["error"]["code"], unknown["error"]["executed"]) == ("SERVICE_UNAVAILABLE", "no")
 
 
 async def test_a_request_with_an_idempotency_key_is_relayed(

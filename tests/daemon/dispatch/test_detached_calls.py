@@ -196,6 +196,7 @@ async def test_a_shutdown_finishes_running_children_and_starts_none(make_harness
     work.let(1)
     await closing
     assert sorted(work.done) == [0, 1]
+    assert (await look_up(harness, call_id)).state == "waiting"  # it will resume, so it has not failed
     assert [event for event, _ in harness.journal.events].count(
         "end"
     ) == 3  # of both children and of the call that detached them
