@@ -13,8 +13,8 @@ _PARAGRAPH: Final = re.compile(r"\n[ \t]*\n\s*+")
 _SENTENCE: Final = re.compile(r"[.!?…][\"'”’)\]]*+\s++|[。！？]|\n")
 _WORD: Final = re.compile(r"\s++")
 _SHORT: Final = 4
-"""A heading ends no chunk that is shorter than 1/4 of the maximum size, so that titles and short sections do not become
-chunks.
+"""A heading does not end a chunk that is shorter than 1/4 of the maximum size, so that titles and short sections do not
+become chunks.
 """
 
 
@@ -82,7 +82,7 @@ def _end_of_chunk(pieces: list[_Piece], first: int, size: int) -> int:
 
 
 def _start_of_next(pieces: list[_Piece], first: int, end: int, size: int, overlap: int) -> int:
-    """The index of the next chunk's first piece. The next chunk contains some text that is not repeated."""
+    """The index of the next chunk's first piece. The next chunk always has text that this one lacks."""
     next_first = end
     while (
         next_first - 1 > first

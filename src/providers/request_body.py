@@ -1,4 +1,4 @@
-"""Converts the neutral request to the body that all vendors accept. Pure."""
+"""Converts a vendor-neutral request to the body of a vendor's chat completion. Pure."""
 
 import json
 from collections.abc import Callable

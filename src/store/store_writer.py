@@ -1,7 +1,8 @@
 """The writer thread: takes entries from a queue and commits them in groups.
 
-Audit rows are written asynchronously. Journal entries are awaited: a call starts, and its answer is sent, once the
-entry is on disk. An awaited entry makes the thread commit at once; entries that arrive meanwhile share the next commit.
+Audit rows are written asynchronously. Journal entries are awaited: a call starts once the entry of its start is on
+disk, and its answer is sent once the entry of its end is. An awaited entry makes the thread commit at once; entries
+that arrive meanwhile share the next commit.
 """
 
 import collections
@@ -89,7 +90,7 @@ class StoreWriter:
 
     @property
     def copy_changes(self) -> int:
-        """A counter that changes when there may be new message copies to send."""
+        """A counter that changes when there may be new copies of messages to send to Supabase."""
         return self._committer.copy_changes
 
     @property
@@ -139,7 +140,7 @@ class StoreWriter:
         if self._stopping:
             return _failed("the store is closed")
         if self.problem and not self._committer.awaits(entry):
-            if isinstance(entry, CallEnd) and entry.unstarted is not None:  # follows from no accepted entry
+            if isinstance(entry, CallEnd) and entry.unstarted is not None:  # nothing was accepted for this call before
                 self.enqueue_optional(entry)
             elif isinstance(entry, CallEnd | ConversationUpdate | VendorFileUploaded):
                 self.enqueue(entry)

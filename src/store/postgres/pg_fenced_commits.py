@@ -67,8 +67,8 @@ class FencedCommits:
         rows_dropped: int,
     ) -> bool:
         """Makes a commit in one round trip, so ``write`` must not fetch; ``fetch`` reads the results of the statements.
-        Returns False if the commit had been made before its connection was lost; then call ``skip`` once its effects
-        are known.
+        Returns False if this is a second attempt, and the first one was made although its connection was lost. The
+        caller then finds out its effects and calls ``skip``.
 
         Raises:
             NodeFencedError: this node is dead, or the database has lost commits of it.
@@ -100,8 +100,8 @@ class FencedCommits:
         *,
         closed: bool = False,
     ) -> bool:
-        """Makes a commit whose ``work`` may fetch; ``closed``: the last commit. Returns False if it had been made
-        before its connection was lost.
+        """Makes a commit whose ``work`` may fetch results; ``closed`` marks the last commit of the node. Returns
+        False as ``pipelined`` does.
 
         Raises:
             NodeFencedError, psycopg.Error: as raised by ``pipelined``.

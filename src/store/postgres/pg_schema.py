@@ -8,7 +8,7 @@ Exceptions::
 
     StoreError                   the database cannot be used
     ├── UnmigratedError          it has no schema, or an older one
-    ├── NodesTooOldError         nodes run that could not use the new schema
+    ├── NodesTooOldError         some running nodes cannot use the new schema
     └── NewerPostgresSchemaError its schema is too new for this toold
 """
 
@@ -116,8 +116,8 @@ def require_schema(connection: Connection, address: str, known: int = POSTGRES_S
     """Returns the schema if this toold's nodes can use it. Changes nothing.
 
     Raises:
-        UnmigratedError: it has none or an older one.
-        NewerPostgresSchemaError: it has a newer one that this toold cannot use.
+        UnmigratedError: the database has no schema, or an older one.
+        NewerPostgresSchemaError: the database has a newer one that this toold cannot use.
         StoreError: it belongs to another program, or this user may not read it.
     """
     place = shown_address(address)
@@ -132,8 +132,8 @@ def require_schema(connection: Connection, address: str, known: int = POSTGRES_S
     if stored.version < known:
         found = f"schema {stored.version}, but needs schema {known}" if stored.version else "no tables yet"
         raise UnmigratedError(
-            f"the database {place} has {found}: run `toold store migrate` once; nodes of the version before "
-            "may run meanwhile",
+            f"the database {place} has {found}: run `toold store migrate` once; nodes of the previous "
+            "version can keep running",
             "the database is not migrated",
         )
     if stored.readable_from > known:
@@ -152,7 +152,7 @@ def migrate_postgres(address: str, steps: Sequence[PostgresStep] = POSTGRES_STEP
 
     Raises:
         NewerPostgresSchemaError: a newer toold has migrated the database.
-        NodesTooOldError: nodes run that could not use the new schema.
+        NodesTooOldError: some running nodes cannot use the new schema.
         StoreError: it cannot be reached, the user has no rights to create tables, or it belongs to another program.
     """
     place = shown_address(address)
@@ -200,7 +200,7 @@ def _migrate(connection: Connection, steps: Sequence[PostgresStep], place: str) 
 def _require_no_older_nodes(connection: Connection, before: int, after: int, readable_from: int) -> None:
     """
     Raises:
-        NodesTooOldError: nodes run that could not use the schema ``after``.
+        NodesTooOldError: some running nodes cannot use the schema ``after``.
     """
     known = f"coalesce(schema, {_UNNAMED_SCHEMA})" if before >= _NODES_NAME_SCHEMA else str(before)
     query = (
@@ -210,7 +210,7 @@ def _require_no_older_nodes(connection: Connection, before: int, after: int, rea
     names = [name for (name,) in connection.execute(query.encode(), (readable_from,)).fetchall()]
     if names:
         raise NodesTooOldError(
-            f"nodes run that cannot use schema {after}: {', '.join(names)}; stop them, or upgrade them first to a "
+            f"these running nodes cannot use schema {after}: {', '.join(names)}; stop them, or upgrade them first to a "
             f"toold that knows schema {readable_from}. Nothing was changed",
             "nodes are too old for the new schema",
         )

@@ -122,7 +122,7 @@ class ArchitectureFlow:
         return await self._ask(place, query, f"m{place}")
 
     async def _delegated(self, leader: int, query: str, name: str) -> MemberOutcome:
-        """The leader gives tasks to the agents below it, which may also delegate, and answers from their answers."""
+        """The leader gives tasks to the agents below it, which may delegate too. It then combines their answers."""
         below = self._plan.members[leader].below
         if not below:
             return await self._ask(leader, query, name)
@@ -155,7 +155,7 @@ class ArchitectureFlow:
         """One agent's answer. Calls that fail for a temporary reason are repeated."""
         member, pauses = self._plan.members[place], list[CallPausedError]()
         if self._left() <= 0:
-            return self._failed(place, f"the architecture's timeout of {self._plan.timeout_s:g} s is over")
+            return self._failed(place, f"the architecture's timeout of {self._plan.timeout_s:g} s has expired")
 
         async def call(
             tool: str, arguments: Mapping[str, Json], *, name: str, timeout_s: float | None = None

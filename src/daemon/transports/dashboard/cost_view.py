@@ -1,4 +1,4 @@
-"""The values for the page Cost, from the sums by day. Pure."""
+"""The values for the page Cost, from daily totals. Pure."""
 
 import datetime as dt
 from collections import defaultdict
@@ -48,12 +48,12 @@ def cost_view(usage: Sequence[DailyUsage], today: str, days: int) -> dict[str, A
 
 
 def _tool(part: DailyUsage) -> str:
-    """The tool that asked the model, or the agent if its run asked without a tool."""
+    """The tool that asked the model, or the agent if it asked in a model turn of its run."""
     return part.agent or part.tool if part.tool in _TURNS else part.tool
 
 
 def budget_rows(budgets: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """A row for each currency of each budget, by the name of its owner (``Budget.state``)."""
+    """A row for each currency of each budget. ``budgets`` has each owner's ``Budget.state``, by the owner's name."""
     rows = []
     for owner, state in budgets.items():
         for currency, amount in state["budget"].items():
@@ -99,8 +99,8 @@ def _table(usage: Iterable[DailyUsage], key: Callable[[DailyUsage], str]) -> lis
 
 
 def _with_shares(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The rows, the most expensive first, each with its ``share``: its cost (or without prices its tokens) relative to
-    the largest row.
+    """The rows, the most expensive first, each with its ``share``: its cost as a fraction
+    of the largest row's cost, or its tokens if there are no prices.
     """
     costs: defaultdict[str, float] = defaultdict(float)
     for row in rows:

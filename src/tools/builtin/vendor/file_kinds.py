@@ -85,7 +85,9 @@ def _kind_in_container(content: bytes) -> Kind | None:
 
 
 def _kind_of_binary(suffix: str, content: bytes) -> Kind | None:
-    """Returns the kind of a file that is not text, by signatures that text may begin with or that have an offset."""
+    """Returns the kind of a file that is not text, by signatures that a text could begin with too, or that are not at
+    the start of the file.
+    """
     if content.startswith(b"MZ") and b"\0" in content[:_INSPECTED_BYTES]:
         return "program"
     if b"%PDF-" in content[:1024] or content[60:68] == b"BOOKMOBI":
@@ -98,7 +100,7 @@ def _kind_of_binary(suffix: str, content: bytes) -> Kind | None:
 
 
 def unsupported_reason(name: str, content: bytes, purpose: str) -> str | None:
-    """Returns why the vendor cannot use this file for this purpose, or None if it may."""
+    """Returns why the vendor cannot use this file for this purpose, or None if it can."""
     kind, accepted = kind_of(name, content), _ACCEPTED.get(purpose)
     if accepted is None or kind in accepted or (kind == "text" and PurePath(name).suffix.lower() == ".svg"):
         return None

@@ -23,7 +23,7 @@ COMMON: Final[Mapping[str, ResultField]] = {
     "findings": ResultField(
         type="objects",
         fields=dict(_FINDING),
-        description="The findings, most important first; an empty array without findings.",
+        description="The findings, most important first; an empty array if there are none.",
     ),
 }
 """The fields of every result."""
@@ -47,7 +47,9 @@ def result_fields(definition: WorkflowDefinition) -> Mapping[str, ResultField]:
 
 
 def result_schema(fields: Mapping[str, ResultField]) -> dict[str, Any]:
-    """Returns the JSON Schema of an object with these fields. Vendors require types everywhere and no references."""
+    """Returns the JSON Schema of an object with these fields. Vendors require a type for each value, and do not allow
+    references.
+    """
     return {
         "type": "object",
         "properties": {name: _property(field) for name, field in fields.items()},
@@ -123,13 +125,13 @@ def _kind(field: ResultField) -> Any:
 
 
 def _match_case(choices: list[str]) -> Any:
-    """Models write ``High`` instead of ``high``."""
+    """Accepts the choices in upper and lower case, because models write ``High`` for ``high``."""
     by_lower = {choice.lower(): choice for choice in choices}
     return lambda value: by_lower.get(value.strip().lower(), value) if isinstance(value, str) else value
 
 
 def _first_number(value: object) -> object:
-    """Models without schema support write ``12-15`` instead of a line number."""
+    """Takes the first number, because models without schema support write ``12-15`` for a line number."""
     match = re.match(r"\D{0,8}(\d{1,9})", value) if isinstance(value, str) else None
     return int(match[1]) if match else value
 
