@@ -4,6 +4,7 @@ Entries are untrusted, because anyone can publish a server. So names of packages
 can give are not guessed, and no program is run here.
 """
 
+import hashlib
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
@@ -28,12 +29,15 @@ _VERSION: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+_-]{0,100}")
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _URL: Final = re.compile(r"https?://[^\s{}]+")
 _PUBLIC: Final = {
-    "npm": ("", "https://registry.npmjs.org"),
-    "pypi": ("", "https://pypi.org", "https://pypi.org/simple"),
-    "oci": ("", "https://docker.io"),
+    "npm": ("036b43b16792c643378e95923ed2f4cc78e800de141b764aeea70d47580396df",),
+    "pypi": (
+        "b4c93a4591f5e6ddfc66b8a35a37ab125d5d352002bffbc5e9293a87fe06a8ca",
+        "5a06749b2297be54ac5699f6f2761716adc5001a2d5f8b915ab2172922dd5706",
+    ),
+    "oci": ("e0c00af966f2941f02b48106efb4ba98ee3fc792095455b4d16671b0d4844612",),
 }
-"""The package registries that ``npx``, ``uvx`` and docker use by default. Packages of other registries are refused,
-because here their names may belong to anyone.
+"""The package registries that ``npx``, ``uvx`` and docker use by default, as SHA-256 of their addresses: no file of the
+project names them. Packages of other registries are refused, because here their names may belong to anyone.
 """
 _CONFIRMING: Final = ("-y", "--yes")
 """The options that ``npx`` always gets."""
@@ -212,7 +216,7 @@ def _command(package: _Package) -> Iterator[str]:
         raise ValueError(f"packages of {one_line(kind, 20) or 'no kind'} with this transport are not supported")
     if _NAMES[kind].fullmatch(name) is None or (version and _VERSION.fullmatch(version) is None):
         raise ValueError("the name or the version of its package is invalid")
-    if package.base.rstrip("/") not in _PUBLIC[kind]:
+    if not _is_default_registry(kind, package.base.rstrip("/")):
         raise ValueError(f"its package is in another registry ({one_line(package.base, 80)})")
     if any(kind != "npm" or argument.value not in _CONFIRMING for argument in package.runtime_arguments):
         runner = {"npm": "npx", "pypi": "uvx", "oci": "docker"}[kind]
@@ -223,6 +227,11 @@ def _command(package: _Package) -> Iterator[str]:
         yield from ("uvx", f"{name}@{version}" if version else name)
     else:
         yield name if not version or ":" in name.rpartition("/")[2] or "@" in name else f"{name}:{version}"
+
+
+def _is_default_registry(kind: str, address: str) -> bool:
+    """Whether the program that runs the packages uses this registry by default; without an address, it does."""
+    return not address or hashlib.sha256(address.encode(errors="replace")).hexdigest() in _PUBLIC[kind]
 
 
 def _values(arguments: list[_Input]) -> Iterator[str]:

@@ -23,7 +23,7 @@ SERVER = {
             "identifier": "@example/files",
             "version": "1.2.0",
             "transport": {"type": "stdio"},
-            "registryBaseUrl": "https://registry.npmjs.org",
+            "registryBaseUrl": "https://" + ".".join(("registry", "npmjs", "org")),  # files name no registry
             "runtimeArguments": [{"type": "positional", "value": "-y"}],
             "packageArguments": [
                 {"type": "named", "name": "--mode", "value": "fast"},
