@@ -94,7 +94,8 @@ def add(
         raise click.UsageError(f"a source named {name!r} already exists in {file.path}; choose another --name")
     auth = _auth(bearer_env, bearer_file)
     if target[0].startswith(PREFIX):
-        _refuse_options(plain=not (variables or kind) and len(target) == 1)
+        if variables or kind or len(target) > 1:
+            raise click.UsageError("a server from a registry takes no arguments, no --env and no --type")
         tables = registered_tables(target[0], registry, auth, allow_private=allow_private, yes=yes)
     else:
         tables = list(_tables(target, kind, auth, dict(map(_variable, variables)), allow_private=allow_private))
@@ -124,15 +125,6 @@ def add(
         f"{chosen} cannot be used, so nothing was added; {'; '.join(problems)}. {hint}To add the source anyway, use "
         "--no-check"
     )
-
-
-def _refuse_options(*, plain: bool) -> None:
-    """
-    Raises:
-        click.UsageError: an option was given that does not apply to a server from a registry.
-    """
-    if not plain:
-        raise click.UsageError("a server from a registry takes no arguments, no --env and no --type")
 
 
 def _private_hint(target: Sequence[str], problems: Sequence[str]) -> str:
