@@ -2,7 +2,8 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,6 +14,7 @@ import pytest
 from tests.daemon.app_requests import NO_SDKS
 from toold.daemon import lifecycle
 from toold.daemon.app import Daemon
+from toold.daemon.cluster import peer_client
 from toold.daemon.config.setting_sources import load_settings
 from toold.daemon.lifecycle import running
 from toold.daemon.store_opening import open_store
@@ -136,3 +138,20 @@ async def running_call(daemon: Daemon, greet: Greet) -> tuple[FrameClient, str]:
         while not (calls := list(daemon.router.calls)):
             await asyncio.sleep(0.01)
     return client, calls[0].id
+
+
+@pytest.fixture
+def silent_port(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
+    """A port that accepts connections and never answers, as one of a process that is stopped. Nodes that start after
+    it wait only shortly.
+    """
+    monkeypatch.setattr(peer_client, "ANSWER_S", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield server.getsockname()[1]
+
+
+async def make_silent(node: Daemon, port: int, *, seen_by: Daemon) -> None:
+    """Lets ``node`` have the address of a port that does not answer, as ``seen_by`` has it."""
+    node_of(node).address = node_of(node).address.replace(str(node.http.port), str(port))
+    assert seen_by.cluster is not None
+    await seen_by.cluster.membership.refresh()

@@ -1,40 +1,19 @@
 """What the operator sees of all nodes at any of them: calls, states, problems; and which node has not answered."""
 
 import asyncio
-import socket
-from collections.abc import Iterator
 
 import httpx
-import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from tests.daemon.transports.dashboard.conftest import browser_of
 from toold.daemon.app import Daemon
 from toold.daemon.checks.cluster_checks import MAX_CLOCK_SKEW_S, running_nodes
-from toold.daemon.cluster import peer_client
 from toold.daemon.cluster.peer_key import PeerKey
 from toold.daemon.observability.merged_metrics import merged_metrics
 
-from .conftest import Greet, StartNode, node_of, running_call
+from .conftest import Greet, StartNode, make_silent, node_of, running_call
 
 Pair = tuple[Daemon, Daemon]
 KEY = PeerKey("a-secret-of-all-nodes")
-
-
-@pytest.fixture
-def silent_port(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
-    """A port that accepts connections and never answers, as one of a process that is stopped. Nodes that start after
-    it wait only shortly.
-    """
-    monkeypatch.setattr(peer_client, "ANSWER_S", 0.2)
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        yield server.getsockname()[1]
-
-
-async def make_silent(node: Daemon, port: int, *, seen_by: Daemon) -> None:
-    """Lets ``node`` have the address of a port that does not answer, as ``seen_by`` has it."""
-    node_of(node).address = node_of(node).address.replace(str(node.http.port), str(port))
-    assert seen_by.cluster is not None
-    await seen_by.cluster.membership.refresh()
 
 
 async def test_the_dashboard_shows_and_cancels_calls_of_all_nodes(nodes: Pair, greet: Greet) -> None:

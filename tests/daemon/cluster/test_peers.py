@@ -1,19 +1,17 @@
 """What a node learns from the other nodes, and does there: calls, cancels, settings, HTTP requests about sessions."""
 
 import asyncio
-import socket
 from typing import Any
 
 import httpx
 import msgspec
 import pytest
 from toold.daemon.app import Daemon
-from toold.daemon.cluster import peer_client
 from toold.daemon.cluster.membership import Membership
 from toold.daemon.cluster.peer_key import PEER_HEADER, PeerKey
 from toold.protocol.tool_call import LOCAL, stored_principal
 
-from .conftest import Greet, StartNode, node_of, running_call
+from .conftest import Greet, StartNode, make_silent, node_of, running_call
 from .memory_cluster import MemoryCluster, MemoryNode
 
 
@@ -78,20 +76,15 @@ async def test_a_detached_result_is_found_at_any_node(nodes: tuple[Daemon, Daemo
 
 
 async def test_a_call_whose_node_does_not_answer_is_not_called_running(
-    nodes: tuple[Daemon, Daemon], greet: Greet, monkeypatch: pytest.MonkeyPatch
+    silent_port: int, nodes: tuple[Daemon, Daemon], greet: Greet
 ) -> None:
     """The node may have said before that the call has ended, so another one does not guess its state."""
-    monkeypatch.setattr(peer_client, "ANSWER_S", 0.1)
     first, second = nodes
     client, other = await greet(first), await greet(second)
     started = await client.call("1", "execute_batch", tool_name="echo", items=[{"text": "hi"}], detach=True)
     call_id = started["structured"]["call_id"]
-    assert second.cluster is not None
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        row = node_of(first)
-        row.address = row.address.replace(str(first.http.port), str(silent.getsockname()[1]))
-        await second.cluster.membership.refresh()
-        unknown = await other.call("1", "call_status", call_id=call_id)
+    await make_silent(first, silent_port, seen_by=second)
+    unknown = await other.call("1", "call_status", call_id=call_id)
     assert (unknown["error"]["code"], unknown["error"]["executed"]) == ("SERVICE_UNAVAILABLE", "no")
 
 
@@ -193,19 +186,15 @@ async def test_status_lists_the_nodes(nodes: tuple[Daemon, Daemon], greet: Greet
 
 @pytest.mark.parametrize(("left_s", "state"), [(74.0, "dead"), (76.0, "live")])
 async def test_a_node_that_does_not_answer_a_check(
-    start_node: StartNode, monkeypatch: pytest.MonkeyPatch, left_s: float, state: str
+    silent_port: int, start_node: StartNode, left_s: float, state: str
 ) -> None:
     """It is declared dead if it has also missed its heartbeats: it is not enough that it is slow."""
-    monkeypatch.setattr(peer_client, "ANSWER_S", 0.1)
     first, second = await start_node("a"), await start_node("b")
     assert second.cluster is not None
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        row = node_of(first)
-        row.address = row.address.replace(str(first.http.port), str(silent.getsockname()[1]))
-        row.left_s = left_s
-        await second.cluster.membership.refresh()
-        await second.cluster.peers.check("a0")
-    assert row.state == state
+    node_of(first).left_s = left_s
+    await make_silent(first, silent_port, seen_by=second)
+    await second.cluster.peers.check("a0")
+    assert node_of(first).state == state
 
 
 async def test_a_node_that_answers_a_check_is_alive(nodes: tuple[Daemon, Daemon]) -> None:
